@@ -1,0 +1,1 @@
+"""The threads backend: every replica is a thread of this process."""

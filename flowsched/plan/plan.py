@@ -1,0 +1,150 @@
+"""The plan itself: what it holds, its identity, and the ways to look into it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from flowsched.graph import Graph
+from flowsched.graph.rows import NodeRows, find_rows
+from flowsched.plan.notation import Call, Feed, Fragment
+from flowsched.plan.table import Int64, Table
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A graph compiled for one number of samples.
+
+    Attributes:
+        graph: the graph.
+        samples: rows of the step's input.
+        table: every call and fragment.
+    """
+
+    graph: Graph
+    samples: int
+    table: Table
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 over the format version, the graph, the number of samples and the table's bytes."""
+        digest = hashlib.sha256(json.dumps(self.header(), sort_keys=True).encode())
+        for _, column in self.table.columns():
+            digest.update(np.ascontiguousarray(column, column.dtype.newbyteorder("<")).data)
+        return digest.hexdigest()
+
+    def header(self) -> dict[str, object]:
+        """Return what identifies the plan beside its table: format version, graph and samples."""
+        return {
+            "format": "flowsched-plan",
+            "version": FORMAT_VERSION,
+            "samples": self.samples,
+            "graph": self.graph.to_dict(),
+        }
+
+    @cached_property
+    def rows(self) -> dict[str, NodeRows]:
+        """Rows that each node reads and makes for one sample."""
+        return dict(find_rows(self.graph, self.samples)[0])
+
+    @cached_property
+    def call_offsets(self) -> Int64:
+        """(nodes + 1,) node ``i`` has the calls from ``call_offsets[i]`` to ``call_offsets[i + 1]``."""
+        return np.searchsorted(self.table.node, np.arange(len(self.graph.nodes) + 1))
+
+    @cached_property
+    def feed_offsets(self) -> Int64:
+        """(nodes + 1,) likewise for the feeds of node ``i``."""
+        widths = [len(node.inputs) for node in self.graph.nodes]
+        return np.concatenate([[0], np.cumsum(np.diff(self.call_offsets) * widths)])
+
+    def __getitem__(self, node: str) -> NodePlan:
+        return NodePlan(self, self.graph.index(node))
+
+    def __iter__(self) -> Iterator[NodePlan]:
+        return (NodePlan(self, index) for index in range(len(self.graph.nodes)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plan) and self.hash == other.hash
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def call(self, number: int) -> Call:
+        """Return the call with this number (its place in the table) in the form that prints and parses."""
+        table, index = self.table, int(self.table.node[number])
+        node, rows = self.graph.nodes[index], self.rows[self.graph.nodes[index].name]
+        first = int(self.feed_offsets[index] + (number - self.call_offsets[index]) * len(node.inputs))
+        feeds = tuple(
+            Feed(tuple(self._fragment(at) for at in range(table.feed[feed], table.feed[feed + 1])), times)
+            for feed, times in enumerate(rows.times, first)
+        )
+        return Call(
+            node.name, int(table.replica[number]), int(table.position[number]), *self.made_rows(number), feeds
+        )
+
+    def made_rows(self, number: int) -> tuple[int, int]:
+        """Return the half-open range of rows that the call with this number makes."""
+        node = self.graph.nodes[self.table.node[number]]
+        start, stop = int(self.table.start[number]), int(self.table.stop[number])
+        return start // node.collapse * node.expand, stop // node.collapse * node.expand
+
+    def samples_of(self, number: int) -> tuple[int, int]:
+        """Return the half-open range of sample ids of the rows that the call with this number reads."""
+        read = self.rows[self.graph.nodes[self.table.node[number]].name].read
+        start, stop = int(self.table.start[number]), int(self.table.stop[number])
+        return int(start // read), int(-(-stop // read))
+
+    def _fragment(self, at: int) -> Fragment:
+        table = self.table
+        producer = int(table.producer[at])
+        rows = int(table.fragment_start[at]), int(table.fragment_stop[at])
+        if producer < 0:
+            return Fragment(self.graph.sources[-1 - producer], *rows)
+        node = self.graph.nodes[table.node[producer]].name
+        return Fragment(f"{node}.{table.replica[producer]}.{table.position[producer]}", *rows)
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """The calls of one node of a plan; prints in call notation.
+
+    Attributes:
+        plan: the plan.
+        index: index of the node in ``plan.graph.nodes``.
+    """
+
+    plan: Plan
+    index: int
+
+    @property
+    def name(self) -> str:
+        """Name of the node."""
+        return self.plan.graph.nodes[self.index].name
+
+    @property
+    def numbers(self) -> range:
+        """Numbers of the node's calls in the table."""
+        return range(*(int(at) for at in self.plan.call_offsets[self.index : self.index + 2]))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[Call]:
+        return map(self.plan.call, self.numbers)
+
+    def __getitem__(self, at: int) -> Call:
+        return self.plan.call(self.numbers[at])
+
+    def __repr__(self) -> str:
+        return f"<NodePlan {self.name}: {len(self)} calls>"
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
