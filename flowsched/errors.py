@@ -6,7 +6,7 @@ None derives from ``ValueError``: pydantic would swallow those raised inside a v
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 
@@ -25,12 +25,15 @@ class Problem:
         place: where it is, e.g. ``node 'reward'`` or ``ppo.yaml:12:5``.
         message: what is wrong, with the numbers.
         mend: how to put it right.
+        where: the same place as keys and indices into ``Graph.to_dict()``, e.g. ``("nodes", 2, "inputs", 0)``,
+            for readers that know where that is written; empty where there is no such place.
     """
 
     code: str
     place: str
     message: str
     mend: str
+    where: tuple[str | int, ...] = field(default=(), repr=False, compare=False)
 
     def __str__(self) -> str:
         return f"[{self.code}] {self.place}: {self.message}. {self.mend}"
