@@ -1,0 +1,49 @@
+"""The backend as the core sees it: options in, live replicas out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from flowsched.backend import Backend, Deployment
+from flowsched.errors import BackendError
+from flowsched_threads.capacity import refuse_too_many, threads_left
+from flowsched_threads.replicas import Replicas
+
+
+class ThreadsBackend(Backend):
+    """Runs every replica as a thread of this process.
+
+    Right for workers that wait or compute outside the interpreter's lock (numpy, torch, requests to a server),
+    for one machine, and for tests: there is nothing to install and data moves by reference. Workers share the
+    process, and must not write into the batches that they read.
+
+    Args:
+        devices: for a node that has replicas of its own, the devices that its replicas are given in turn as
+            ``context.device``, e.g. ``{"policy": ["cuda:0", "cuda:1"]}``.
+        grace: seconds that the end of a failed or interrupted step waits for workers that are still in a call.
+            Python cannot stop a thread; one that takes longer ends by itself when its call returns.
+    """
+
+    name: ClassVar[str] = "threads"
+
+    def __init__(self, devices: Mapping[str, Sequence[str]] | None = None, grace: float = 1.0) -> None:
+        self._devices = dict(devices or {})
+        self._grace = grace
+
+    def start(self, deployment: Deployment) -> Replicas:
+        """Build all replicas in parallel, each in its own thread."""
+        for node in self._devices:
+            if node not in deployment.replicas:
+                known = ", ".join(deployment.replicas)
+                raise BackendError(
+                    f"devices names {node!r}, which has no replicas of its own. Known: {known}"
+                )
+        refuse_too_many(sum(deployment.replicas.values()))
+        return Replicas(deployment, self._devices, self._grace)
+
+    @classmethod
+    def describe(cls) -> Mapping[str, Any]:
+        """Return how many threads can still be started."""
+        left = threads_left()
+        return {"threads_left": min(left.values())} if left else {}

@@ -1,0 +1,29 @@
+"""What a backend is and how backends are found: all that the author of another backend needs.
+
+A backend is a class registered under the entry-point group ``flowsched.backends``. It builds the replicas of a
+:class:`Deployment` and returns a :class:`Running` that executes steps.
+"""
+
+from flowsched.backend.discovery import BackendEntry, find_backends, load_backend
+from flowsched.backend.interface import Backend, Deployment, Running
+from flowsched.runtime.binding import Binding
+from flowsched.runtime.context import Context, ReplicaContext
+from flowsched.runtime.outputs import Outputs
+from flowsched.runtime.program import Program, Read
+from flowsched.runtime.step import Step
+
+__all__ = [
+    "Backend",
+    "BackendEntry",
+    "Binding",
+    "Context",
+    "Deployment",
+    "Outputs",
+    "Program",
+    "Read",
+    "ReplicaContext",
+    "Running",
+    "Step",
+    "find_backends",
+    "load_backend",
+]

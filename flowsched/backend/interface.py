@@ -1,0 +1,79 @@
+"""The interface that every backend implements."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from flowsched.events import Observer
+from flowsched.graph import Graph
+from flowsched.runtime.binding import Binding
+from flowsched.runtime.outputs import Outputs
+from flowsched.runtime.step import Step
+
+
+@dataclass(frozen=True, eq=False)
+class Deployment:
+    """What a backend is asked to bring up.
+
+    Attributes:
+        graph: the graph.
+        binding: its models.
+        replicas: how many replicas to build for each node that has its own; at most the node's ``replicas``.
+        observer: is told of events, never by two threads at once; None if nobody listens.
+    """
+
+    graph: Graph
+    binding: Binding
+    replicas: Mapping[str, int]
+    observer: Observer | None
+
+
+class Running(ABC):
+    """Live replicas on a backend."""
+
+    @abstractmethod
+    def run(self, step: Step) -> Outputs:
+        """Execute one step and return its outputs.
+
+        Each replica works off its queue in order; a call starts as soon as what it reads is there. The first
+        failure is raised at once, from whatever replica it comes, and ends the step.
+
+        Raises:
+            RunError: a worker raised or returned something else than it must.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """End all replicas and free what they hold; does nothing the second time."""
+
+
+class Backend(ABC):
+    """A way to run plans. Options are the keyword arguments of the class's constructor.
+
+    Attributes:
+        name: the name that users write.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def start(self, deployment: Deployment) -> Running:
+        """Build all replicas in parallel and return them, or nothing of them.
+
+        Raises:
+            CapacityError: the machine cannot hold them; found before any is built where possible.
+            BuildError: a constructor raised; its exception is the cause.
+        """
+
+    @classmethod
+    def problem(cls) -> str | None:
+        """Return why the backend cannot work on this machine and the command that mends it, or None."""
+        return None
+
+    @classmethod
+    def describe(cls) -> Mapping[str, Any]:
+        """Return facts about what the backend has found on this machine, for ``flowsched doctor``."""
+        return {}

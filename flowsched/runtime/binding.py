@@ -1,0 +1,207 @@
+"""Models bound to a graph by name: what is built, what is called, and with how many batches."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from flowsched.batch import Padding, padding_of
+from flowsched.errors import BindingError, Problem, say_known
+from flowsched.graph import Graph, Node
+from flowsched.runtime.context import ReplicaContext
+
+Model = Callable[..., Any]
+"""A class (built once in each replica), a function (called as it is), or ``functools.partial`` of either."""
+
+
+@dataclass(frozen=True)
+class NodeBinding:
+    """How one node calls its replicas.
+
+    Attributes:
+        method: name of the method that is called; None for the replica itself.
+        wants_context: whether the worker takes a ``context``.
+        padding: what the model declares about columns of different trailing length.
+    """
+
+    method: str | None
+    wants_context: bool
+    padding: Mapping[str, Padding]
+
+    def worker(self, replica: Any) -> Callable[..., Any]:
+        """Return what is called on ``replica``."""
+        worker: Callable[..., Any] = replica if self.method is None else getattr(replica, self.method)
+        return worker
+
+
+@dataclass(frozen=True)
+class Binding:
+    """Models that fit their graph.
+
+    Attributes:
+        models: the model of each node that has replicas of its own.
+        nodes: how each node of the graph calls its replicas, by name.
+    """
+
+    models: Mapping[str, Model]
+    nodes: Mapping[str, NodeBinding]
+
+    def build(self, context: ReplicaContext) -> Any:
+        """Return a new replica of the node named in ``context``: an instance, or the function itself.
+
+        Raises:
+            Exception: whatever the constructor raises.
+        """
+        model = self.models[context.node]
+        if not is_class(model):
+            return model
+        return model(context=context) if _takes_context(_signature(model), 0) else model()
+
+
+def bind_models(graph: Graph, models: Mapping[str, Model]) -> Binding:
+    """Bind models to the nodes of a graph.
+
+    Args:
+        graph: the graph.
+        models: one model for each node that has replicas of its own, by the node's name.
+
+    Raises:
+        BindingError: models missing or surplus, without the method named, or taking other arguments than
+            one batch for each input.
+    """
+    problems = list(_name_problems(graph, models))
+    if not problems:
+        for node in graph:
+            problems += _model_problems(node, models[graph.owner(node.name).name])
+    if problems:
+        raise BindingError(f"models for graph {graph.name!r}", problems)
+    nodes = {}
+    for node in graph:
+        model = models[graph.owner(node.name).name]
+        signature = _worker_signature(node, model)
+        wants_context = signature is not None and _takes_context(signature, len(node.inputs))
+        nodes[node.name] = NodeBinding(node.method, wants_context, padding_of(model))
+    return Binding(dict(models), nodes)
+
+
+def is_class(model: Model) -> bool:
+    """Whether the model is a class, or ``functools.partial`` of one, and is built in each replica."""
+    while isinstance(model, functools.partial):
+        model = model.func
+    return inspect.isclass(model)
+
+
+def _name_problems(graph: Graph, models: Mapping[str, Model]) -> Iterator[Problem]:
+    given: object = models
+    if not isinstance(given, Mapping):
+        got = type(given).__name__
+        yield Problem("wrong-type", "models", f"a {got} is no mapping", "Give {'node': Model, ...}")
+        return
+    owners = [node.name for node in graph.owners()]
+    for name in owners:
+        if name not in models:
+            yield Problem(
+                "missing-model", f"node {name!r}", "no model is bound to it", f"Add models[{name!r}]"
+            )
+    for name in models:
+        if name in owners:
+            continue
+        if name in graph:
+            message = (
+                f"it is served by the replicas of {graph[name].replicas_of!r} and takes no model of its own"
+            )
+            yield Problem("surplus-model", f"models[{name!r}]", message, "Leave it out")
+        else:
+            mend = say_known(str(name), owners, "nodes with replicas of their own")
+            yield Problem("surplus-model", f"models[{name!r}]", "the graph has no such node", mend)
+
+
+def _model_problems(node: Node, model: Model) -> Iterator[Problem]:
+    place = f"node {node.name!r}"
+    said, given = getattr(model, "__name__", repr(model)), cast("object", model)
+    if not callable(given):
+        message = f"its model is {model!r} ({type(model).__name__}), which cannot be called"
+        yield Problem("bad-model", place, message, "Bind a class, a function or functools.partial of either")
+        return
+    if is_class(model):
+        if node.replicas_of is None:
+            yield from _constructor_problems(place, said, model)
+        name = node.method or "__call__"
+        if not callable(getattr(_class_of(model), name, None)):
+            known = [key for key in dir(_class_of(model)) if not key.startswith("_")]
+            mend = say_known(name, known, "attributes") + "; a node names the method it calls by method="
+            yield Problem("no-method", place, f"{said} has no method {name!r}", mend)
+            return
+    elif node.method is not None:
+        mend = "Bind a class that has this method, or leave method= out"
+        yield Problem("no-method", place, f"method={node.method!r}, but {said} is no class", mend)
+        return
+    yield from _argument_problems(node, place, said, _worker_signature(node, model))
+
+
+def _constructor_problems(place: str, said: str, model: Model) -> Iterator[Problem]:
+    signature = _signature(model)
+    if signature is None:
+        return
+    given = {"context": None} if _takes_context(signature, 0) else {}
+    try:
+        signature.bind(**given)
+    except TypeError as error:
+        mend = f"Give arguments beforehand: functools.partial({said}, ...)"
+        yield Problem("bad-constructor", place, f"{said}{signature} cannot be built: {error}", mend)
+
+
+def _argument_problems(
+    node: Node, place: str, said: str, signature: inspect.Signature | None
+) -> Iterator[Problem]:
+    if signature is None:
+        return
+    given = {"context": None} if _takes_context(signature, len(node.inputs)) else {}
+    try:
+        signature.bind(*node.inputs, **given)
+    except TypeError as error:
+        name = f"{said}.{node.method}" if node.method else said
+        message = f"{name}{signature} cannot take its {len(node.inputs)} inputs: {error}"
+        mend = f"A worker takes one batch for each input: {', '.join(node.inputs)}"
+        yield Problem("bad-arguments", place, message, mend)
+
+
+def _class_of(model: Model) -> Model:
+    while isinstance(model, functools.partial):
+        model = model.func
+    return model
+
+
+def _worker_signature(node: Node, model: Model) -> inspect.Signature | None:
+    """Return the signature of what the node calls, without ``self``; None where Python cannot tell it."""
+    if not is_class(model):
+        return _signature(model)
+    name = node.method or "__call__"
+    signature = _signature(getattr(_class_of(model), name))
+    if signature is None or isinstance(
+        inspect.getattr_static(_class_of(model), name), staticmethod | classmethod
+    ):
+        return signature
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def _signature(model: Model) -> inspect.Signature | None:
+    try:
+        return inspect.signature(model)
+    except (TypeError, ValueError):
+        return None
+
+
+def _takes_context(signature: inspect.Signature | None, batches: int) -> bool:
+    """Whether a parameter named ``context`` is left after the batches have taken theirs."""
+    if signature is None or "context" not in signature.parameters:
+        return False
+    parameter = signature.parameters["context"]
+    if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+        return parameter.default is inspect.Parameter.empty or parameter.default is None
+    if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+        return False
+    return list(signature.parameters).index("context") >= batches

@@ -1,0 +1,88 @@
+"""What a worker or a model's constructor can ask about its place in the plan."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MULTIPLIERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+
+
+@dataclass(frozen=True)
+class ReplicaContext:
+    """Given to a model's constructor that has a parameter named ``context``.
+
+    Attributes:
+        node: name of the node that owns the replica.
+        replica: index of the replica, 0-based.
+        replicas: number of replicas of the node.
+        device: the device that the backend assigns to the replica, e.g. ``"cuda:1"``; None if it assigns none.
+    """
+
+    node: str
+    replica: int
+    replicas: int
+    device: str | None
+
+
+@dataclass(frozen=True)
+class Context:
+    """Given to a worker that has a parameter named ``context``, anew for each call.
+
+    Attributes:
+        node: name of the node.
+        replica: index of the replica, 0-based.
+        replicas: number of replicas that serve the node.
+        device: the device that the backend assigns to the replica; None if it assigns none.
+        step: number of the step in its session, from 0.
+        start, stop: the rows of the node that the call reads, half-open.
+        sample_ids: (rows,) index in the step's input of the sample that each row belongs to.
+        cancelled: returns True once the step has failed or was interrupted; a long worker may then return
+            early, since its result will not be used.
+        entropy: a number drawn from the session's seed, the step and the node.
+    """
+
+    node: str
+    replica: int
+    replicas: int
+    device: str | None
+    step: int
+    start: int
+    stop: int
+    sample_ids: NDArray[np.int64]
+    cancelled: Callable[[], bool]
+    entropy: int
+
+    @cached_property
+    def seeds(self) -> NDArray[np.uint64]:
+        """(rows,) one seed for each row, the same for any replica count, batch size and backend."""
+        return row_seeds(self.entropy, self.start, self.stop)
+
+    def rng(self, row: int) -> np.random.Generator:
+        """Return a generator of random numbers for the ``row``-th row of the call (from 0)."""
+        return np.random.default_rng(self.seeds[row])
+
+
+def draw_entropy(seed: int, step: int, node: str) -> int:
+    """Return a 64-bit number that depends on all three and on nothing else."""
+    digest = hashlib.blake2b(f"{seed}/{step}/{node}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def row_seeds(entropy: int, start: int, stop: int) -> NDArray[np.uint64]:
+    """Return (stop - start,) seeds of rows by SplitMix64, counted from ``entropy``.
+
+    Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+    """
+    gamma, first, second = (np.uint64(number) for number in _MULTIPLIERS)
+    with np.errstate(over="ignore"):
+        state = np.uint64(entropy) + (np.arange(start, stop, dtype=np.uint64) + np.uint64(1)) * gamma
+        state = (state ^ (state >> np.uint64(30))) * first
+        state = (state ^ (state >> np.uint64(27))) * second
+    mixed: NDArray[np.uint64] = state ^ (state >> np.uint64(31))
+    return mixed

@@ -1,0 +1,66 @@
+"""What a step returns: one batch for each output of the graph, in the order of the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from flowsched.batch import Batch, Padding, concat, count_rows
+from flowsched.errors import FlowschedError, say_known
+
+
+class UnknownOutputError(FlowschedError, KeyError):
+    """A name that is no output of the graph."""
+
+    code = "unknown-output"
+
+    def __init__(self, name: object, known: Sequence[str]) -> None:
+        self.sentence = f"{name!r} is no output. {say_known(str(name), known, 'outputs')}"
+        super().__init__(self.sentence)
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+class Outputs(Mapping[str, Batch]):
+    """The outputs of a step, by name: a read-only mapping.
+
+    The batches of an output's calls are joined when the output is first asked for, so that one that is only
+    streamed on (by :meth:`pieces`) is never copied. A node whose workers return None has the output None; a
+    step of no samples has the output ``[]``.
+    """
+
+    def __init__(
+        self, pieces: Mapping[str, Sequence[Batch]], paddings: Mapping[str, Mapping[str, Padding]]
+    ) -> None:
+        self._pieces = {name: tuple(batches) for name, batches in pieces.items()}
+        self._paddings = dict(paddings)
+
+    def pieces(self, name: str) -> tuple[Batch, ...]:
+        """Return the batches of the output's calls, in the order of the rows.
+
+        Raises:
+            UnknownOutputError: there is no such output.
+        """
+        if name not in self._pieces:
+            raise UnknownOutputError(name, tuple(self._pieces))
+        return self._pieces[name]
+
+    def __getitem__(self, name: str) -> Batch:
+        pieces = self.pieces(name)
+        if not pieces:
+            return []
+        if len(pieces) > 1:
+            pieces = self._pieces[name] = (concat(pieces, self._paddings[name]),)
+        return pieces[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pieces)
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def __repr__(self) -> str:
+        rows = {
+            name: sum(count_rows(piece) or 0 for piece in pieces) for name, pieces in self._pieces.items()
+        }
+        return f"<Outputs {', '.join(f'{name}: {count} rows' for name, count in rows.items())}>"

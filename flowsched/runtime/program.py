@@ -1,0 +1,171 @@
+"""A plan made ready to run: what each call waits for, reads and lets go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowsched.plan import Plan
+from flowsched.plan.table import Int64
+
+_CACHED_CALLS = 65_536
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a call reads from one input.
+
+    Attributes:
+        fragments: producer (the number of a call; ``-1 - s`` for source ``s``) and the half-open rows of
+            its own output (of the whole source) that are read.
+        times: rows of the call that share one row of this input.
+        start, stop: the rows that the call takes, counted from the first row of the first fragment, in the
+            call's own rows.
+    """
+
+    fragments: tuple[tuple[int, int, int], ...]
+    times: int
+    start: int
+    stop: int
+
+
+class Program:
+    """The static side of running a plan, computed once and shared by all steps of the same size.
+
+    Attributes:
+        plan: the plan.
+        node_of: (calls,) index of each call's node.
+        waits: (calls,) how many things must happen before each call can start: calls it reads from have
+            ended, the call before it in its replica's queue has ended, nodes in its ``after`` have ended.
+        readers: (calls,) how many calls read the output of each call.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        table = plan.table
+        calls = table.calls
+        per_call = np.diff(table.feed[self._first_feed])
+        reader = np.repeat(np.arange(calls), per_call)
+        inner = table.producer >= 0
+        producer, reader = table.producer[inner], reader[inner]
+        by_producer = np.argsort(producer, kind="stable")
+        self.readers: Int64 = np.bincount(producer, minlength=calls)
+        self._reader = reader[by_producer]
+        self._reader_at = np.concatenate([[0], np.cumsum(self.readers)])
+        self._producer = producer
+        self._producer_at = np.concatenate([[0], np.cumsum(np.bincount(reader, minlength=calls))])
+        successor = self._queue_successors()
+        self.waits: Int64 = np.bincount(reader, minlength=calls)
+        self.waits[successor[successor >= 0]] += 1
+        self._successor = _indexed(successor)
+        self.node_of = _indexed(table.node)
+        for index, node in enumerate(plan.graph.nodes):
+            start, stop = plan.call_offsets[index : index + 2]
+            self.waits[start:stop] += sum(len(plan[name]) > 0 for name in node.after)
+        self._reads: dict[int, tuple[Read, ...]] = {}
+
+    def readers_of(self, call: int) -> list[int]:
+        """Return the numbers of the calls that read the output of ``call``."""
+        found: list[int] = self._reader[self._reader_at[call] : self._reader_at[call + 1]].tolist()
+        return found
+
+    def producers_of(self, call: int) -> list[int]:
+        """Return the numbers of the calls whose output ``call`` reads."""
+        found: list[int] = self._producer[self._producer_at[call] : self._producer_at[call + 1]].tolist()
+        return found
+
+    def reads(self, call: int) -> tuple[Read, ...]:
+        """Return what ``call`` reads, one entry for each input of its node."""
+        found = self._reads.get(call)
+        if found is None:
+            found = self._find_reads(call)
+            if len(self._reads) < _CACHED_CALLS:
+                self._reads[call] = found
+        return found
+
+    def successor_of(self, call: int) -> int:
+        """Return the next call in the same replica's queue; -1 for the last one."""
+        return self._successor[call]
+
+    def replica_of(self, call: int) -> tuple[str, int]:
+        """Return the node that owns the call's replica, and the replica's index."""
+        return self._owners[self.node_of[call]], int(self.plan.table.replica[call])
+
+    def is_output(self, call: int) -> bool:
+        """Whether the call's output belongs to an output of the graph."""
+        return self._outputs[self.node_of[call]]
+
+    @cached_property
+    def _owners(self) -> tuple[str, ...]:
+        return tuple(self.plan.graph.owner(node.name).name for node in self.plan.graph)
+
+    @cached_property
+    def _outputs(self) -> tuple[bool, ...]:
+        return tuple(node.name in self.plan.graph.outputs for node in self.plan.graph)
+
+    @cached_property
+    def spans(self) -> list[int]:
+        """For each node, the most consecutive calls that are begun and still needed when all calls run one
+        by one in sequence: a smaller window than this could wait for itself for ever."""
+        plan = self.plan
+        sequence = plan.table.sequence
+        released = sequence.copy()
+        np.maximum.at(released, self._producer, sequence[self._reader_of_fragment])
+        spans = []
+        for start, stop in zip(plan.call_offsets[:-1], plan.call_offsets[1:], strict=True):
+            own = np.maximum.accumulate(released[start:stop])
+            oldest = np.searchsorted(own, sequence[start:stop], side="left")
+            spans.append(int((np.arange(stop - start) - oldest + 1).max(initial=1)))
+        return spans
+
+    @cached_property
+    def _reader_of_fragment(self) -> Int64:
+        counts = np.diff(self._producer_at)
+        return np.repeat(np.arange(len(counts)), counts)
+
+    @cached_property
+    def _first_feed(self) -> Int64:
+        """(calls + 1,) the first feed of each call."""
+        widths = np.array([len(node.inputs) for node in self.plan.graph.nodes])
+        return np.concatenate([[0], np.cumsum(widths[self.plan.table.node])])
+
+    def _queue_successors(self) -> Int64:
+        """Return (calls,) the next call in the same replica's queue; -1 for the last one."""
+        table, graph = self.plan.table, self.plan.graph
+        owner = np.array([graph.index(graph.owner(node.name).name) for node in graph.nodes])[table.node]
+        queue = np.lexsort((table.position, table.replica, owner))
+        same = (owner[queue][1:] == owner[queue][:-1]) & (
+            table.replica[queue][1:] == table.replica[queue][:-1]
+        )
+        successor = np.full(table.calls, -1, np.int64)
+        successor[queue[:-1][same]] = queue[1:][same]
+        return successor
+
+    def _find_reads(self, call: int) -> tuple[Read, ...]:
+        plan, table = self.plan, self.plan.table
+        times = plan.rows[plan.graph.nodes[table.node[call]].name].times
+        start, stop = int(table.start[call]), int(table.stop[call])
+        reads = []
+        for feed, each in enumerate(times, int(self._first_feed[call])):
+            first, last = int(table.feed[feed]), int(table.feed[feed + 1])
+            fragments = tuple(self._own_rows(at) for at in range(first, last))
+            shift = int(table.fragment_start[first]) * each
+            reads.append(Read(fragments, each, start - shift, stop - shift))
+        return tuple(reads)
+
+    def _own_rows(self, at: int) -> tuple[int, int, int]:
+        """Return a fragment in rows counted from the first that its producer call makes."""
+        table = self.plan.table
+        producer = int(table.producer[at])
+        shift = self.plan.made_rows(producer)[0] if producer >= 0 else 0
+        return producer, int(table.fragment_start[at]) - shift, int(table.fragment_stop[at]) - shift
+
+
+def _indexed(column: NDArray[Any]) -> Sequence[int]:
+    """Return a column whose elements are Python integers, without copying it."""
+    return cast("Sequence[int]", memoryview(cast("Any", column)))

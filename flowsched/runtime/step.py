@@ -1,0 +1,241 @@
+"""One step as every backend runs it: gather a call's inputs, call the worker, check what it returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from flowsched.batch import (
+    Batch,
+    BatchError,
+    Structure,
+    concat,
+    count_rows,
+    differences,
+    spread,
+    structure,
+    take,
+    trailing_conflicts,
+    with_lengths,
+)
+from flowsched.errors import OutputError, RunError, WorkerError
+from flowsched.plan import Plan
+from flowsched.runtime.binding import Binding
+from flowsched.runtime.context import Context, draw_entropy
+from flowsched.runtime.outputs import Outputs
+from flowsched.runtime.program import Program, Read
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One execution of a plan.
+
+    Attributes:
+        program: the plan made ready to run.
+        binding: the models.
+        inputs: one batch for each source, in the order of ``graph.sources``.
+        number: number of the step in its session, from 0.
+        seed: the session's seed.
+        window: the most calls of each node, in the order of ``graph.nodes``, that may have started while the
+            output of the first of them is still needed.
+    """
+
+    program: Program
+    binding: Binding
+    inputs: Sequence[Batch]
+    number: int
+    seed: int
+    window: Sequence[int]
+    _structures: dict[int, tuple[Structure, int]] = field(default_factory=dict, init=False)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan."""
+        return self.program.plan
+
+    def gather(self, call: int, outputs: Mapping[int, Batch] | Sequence[Batch]) -> list[Batch]:
+        """Return one batch for each input of ``call``.
+
+        Args:
+            call: number of the call.
+            outputs: by number, the output of every call that it reads from.
+
+        Raises:
+            OutputError: fragments of one input do not fit together.
+        """
+        reads = self.program.reads(call)
+        try:
+            return [self._join(call, i, read, outputs) for i, read in enumerate(reads)]
+        except BatchError as error:
+            raise self._unreadable(call, error) from error
+
+    def run(
+        self,
+        call: int,
+        worker: Callable[..., Any],
+        batches: Sequence[Batch],
+        device: str | None,
+        cancelled: Callable[[], bool],
+    ) -> Batch:
+        """Call ``worker`` on the batches of ``call`` and return what it returned, once that is checked.
+
+        Raises:
+            WorkerError: the worker raised; its exception is the cause.
+            OutputError: it returned other rows or other columns than it must.
+        """
+        node = self._nodes[self.program.node_of[call]]
+        try:
+            if node.wants_context:
+                result = worker(*batches, context=self._context(call, device, cancelled))
+            else:
+                result = worker(*batches)
+        except BaseException as error:  # noqa: BLE001 - also a worker's SystemExit is told with its place
+            own = error.with_traceback(
+                error.__traceback__ and error.__traceback__.tb_next
+            )  # without this frame
+            raise WorkerError(**self.place(call), cause=own) from own
+        return self._checked(call, node, result)
+
+    def collect(self, outputs: Sequence[Batch]) -> Outputs:
+        """Return the batches of the graph's outputs.
+
+        Args:
+            outputs: by number, the output of every call of an output node.
+
+        Raises:
+            OutputError: the calls of an output made columns that do not fit together.
+        """
+        pieces = {}
+        paddings = {}
+        for name in self.plan.graph.outputs:
+            numbers = self.plan[name].numbers
+            paddings[name] = self.binding.nodes[name].padding
+            pieces[name] = [outputs[call] for call in numbers]
+            conflict = trailing_conflicts([structure(piece) for piece in pieces[name]], paddings[name])
+            if conflict is not None:
+                calls = " and ".join(self._say(numbers[at]) for at in conflict.positions)
+                problem = f"{conflict.problem} ({calls}), which cannot become one output"
+                raise OutputError(problem, conflict.mend, **self.place(numbers[conflict.positions[1]]))
+        return Outputs(pieces, paddings)
+
+    def node_name(self, call: int) -> str:
+        """Return the name of the call's node."""
+        return self.plan.graph.nodes[self.program.node_of[call]].name
+
+    def coordinates(self, call: int) -> tuple[str, int, int, int]:
+        """Return the call's node, replica, position and rows read."""
+        table = self.plan.table
+        rows = int(table.stop[call] - table.start[call])
+        return self.node_name(call), int(table.replica[call]), int(table.position[call]), rows
+
+    def place(self, call: int) -> dict[str, Any]:
+        """Return where ``call`` is, as :class:`RunError` takes it."""
+        table = self.plan.table
+        node = self.plan.graph.nodes[table.node[call]].name
+        return {
+            "node": node,
+            "replica": int(table.replica[call]),
+            "call": self._say(call),
+            "samples": self.plan.samples_of(call),
+        }
+
+    def _join(self, call: int, at: int, read: Read, outputs: Mapping[int, Batch] | Sequence[Batch]) -> Batch:
+        parts = [
+            take(self.inputs[-1 - producer] if producer < 0 else outputs[producer], start, stop)
+            for producer, start, stop in read.fragments
+        ]
+        batch = parts[0]
+        if len(parts) > 1:
+            name = self.plan.graph.nodes[self.program.node_of[call]].inputs[at]
+            bound = self.binding.nodes.get(name)
+            batch = concat(parts, bound.padding if bound else None)
+        return batch if read.times == 1 else spread(batch, read.start, read.stop, read.times)
+
+    def _unreadable(self, call: int, error: BatchError) -> RunError:
+        read = next(read for read in self.program.reads(call) if len(read.fragments) > 1)
+        producers = ", ".join(self._say(producer) for producer, _, _ in read.fragments[:4])
+        problem = f"it cannot read the fragments of {producers} as one batch: {error.problem}"
+        return OutputError(problem, error.mend, **self.place(call))
+
+    def _context(self, call: int, device: str | None, cancelled: Callable[[], bool]) -> Context:
+        plan, table = self.plan, self.plan.table
+        node = plan.graph.nodes[table.node[call]]
+        start, stop = int(table.start[call]), int(table.stop[call])
+        read = plan.rows[node.name].read
+        sample_ids = np.arange(start, stop) * read.denominator // read.numerator
+        entropy = draw_entropy(self.seed, self.number, node.name)
+        replica, replicas = int(table.replica[call]), plan.graph.owner(node.name).replicas
+        return Context(
+            node.name, replica, replicas, device, self.number, start, stop, sample_ids, cancelled, entropy
+        )
+
+    def _checked(self, call: int, node: _NodeRun, result: Batch) -> Batch:
+        try:
+            if node.lengths:
+                result = with_lengths(result, node.padding)
+            rows = count_rows(result)
+            found = structure(result)
+        except BatchError as error:
+            raise OutputError(
+                f"its output is no batch: {error.problem}", error.mend, **self.place(call)
+            ) from error
+        table = self.plan.table
+        expected = int(table.stop[call] - table.start[call]) // node.collapse * node.expand
+        if rows is not None and rows != expected:
+            raise self._wrong_rows(call, rows, expected)
+        first, first_call = self._structures.setdefault(node.index, (found, call))
+        if found.columns != first.columns:
+            problem = f"its output differs from that of {self._say(first_call)}: "
+            problem += "; ".join(differences(first, found))
+            mend = "Return the same columns, of the same kinds and dtypes, from every call of a node"
+            raise OutputError(problem, mend, **self.place(call))
+        return result
+
+    def _wrong_rows(self, call: int, rows: int, expected: int) -> RunError:
+        node = self.plan.graph.nodes[self.plan.table.node[call]]
+        read = int(self.plan.table.stop[call] - self.plan.table.start[call])
+        because = f"it read {read} rows"
+        because += f" and expands each to {node.expand}" if node.expand > 1 else ""
+        because += f" and collapses {node.collapse} into one" if node.collapse > 1 else ""
+        mend = "Return one row for each row read, or declare expand= or collapse= on the node"
+        return OutputError(f"it returned {rows} rows, not {expected}: {because}", mend, **self.place(call))
+
+    def _say(self, call: int) -> str:
+        """Return ``node.replica.position[start:stop]``, the part of the call notation before the arrow."""
+        table = self.plan.table
+        if call < 0:
+            return self.plan.graph.sources[-1 - call]
+        start, stop = self.plan.made_rows(call)
+        node = self.plan.graph.nodes[table.node[call]].name
+        return f"{node}.{table.replica[call]}.{table.position[call]}[{start}:{stop}]"
+
+    @cached_property
+    def _nodes(self) -> tuple[_NodeRun, ...]:
+        bound = self.binding.nodes
+        return tuple(
+            _NodeRun(
+                index,
+                bound[node.name].wants_context,
+                node.expand,
+                node.collapse,
+                bound[node.name].padding,
+                any(padding.lengths for padding in bound[node.name].padding.values()),
+            )
+            for index, node in enumerate(self.plan.graph.nodes)
+        )
+
+
+@dataclass(frozen=True)
+class _NodeRun:
+    """What running a call needs to know about its node."""
+
+    index: int
+    wants_context: bool
+    expand: int
+    collapse: int
+    padding: Mapping[str, Any]
+    lengths: bool

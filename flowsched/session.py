@@ -1,0 +1,272 @@
+"""Running plans: one at once (``run``), or step by step on replicas that stay up (``start``)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from flowsched.backend.discovery import make_backend
+from flowsched.backend.interface import Backend, Deployment, Running
+from flowsched.batch import Batch, BatchError, count_rows
+from flowsched.errors import InputError, Problem, SessionError, say_known
+from flowsched.events import Event, Observer, StepEnded, StepFailed, StepStarted
+from flowsched.graph import Graph
+from flowsched.plan import Plan
+from flowsched.planner import compile_plan
+from flowsched.runtime.binding import Model, bind_models
+from flowsched.runtime.outputs import Outputs
+from flowsched.runtime.program import Program
+from flowsched.runtime.step import Step
+
+_CACHED_PLANS = 16
+_CALLS_A_REPLICA = 4
+
+
+def run(
+    plan: Plan,
+    models: Mapping[str, Model],
+    inputs: Mapping[str, Batch],
+    *,
+    backend: str | Backend = "threads",
+    seed: int = 0,
+    max_in_flight: int | None = None,
+    observer: Observer | None = None,
+    **options: Any,
+) -> Outputs:
+    """Build the replicas that a plan uses, run one step of it and end them.
+
+    Args:
+        plan: the plan.
+        models: one class, function or ``functools.partial`` for each node that has replicas of its own.
+        inputs: one batch of ``plan.samples`` rows for each source.
+        backend: name of an installed backend, or one that is already made.
+        seed: what the seeds of all rows are drawn from.
+        max_in_flight: the most calls of one node that may have started while the output of the first of them
+            is still needed; by default four for each replica. Where the plan needs more at once to go on at all,
+            it has that many.
+        observer: is called with each :mod:`flowsched.events` event.
+        options: the backend's own.
+
+    Returns:
+        The outputs of the graph by name, rows in the order of the inputs.
+
+    Raises:
+        BindingError: models do not fit the graph.
+        InputError: inputs do not fit the plan.
+        BackendError: the backend is unknown or cannot hold the replicas.
+        RunError: a replica could not be built, or a worker failed; the user's exception is the cause.
+    """
+    rows = count_inputs(plan.graph, inputs)
+    if rows != plan.samples:
+        mend = (
+            f"Compile a plan for {rows} samples, or use fs.start(graph, models), which plans for what comes"
+        )
+        problem = Problem("wrong-samples", "inputs", f"they have {rows} rows, the plan {plan.samples}", mend)
+        raise InputError(f"input of graph {plan.graph.name!r}", [problem])
+    replicas = {node.name: _replicas_used(plan, node.name) for node in plan.graph.owners()}
+    with Session(
+        plan.graph, models, backend, seed, max_in_flight, observer, options, replicas=replicas
+    ) as session:
+        return session.run_plan(plan, inputs)
+
+
+def start(
+    graph: Graph,
+    models: Mapping[str, Model],
+    *,
+    backend: str | Backend = "threads",
+    seed: int = 0,
+    max_in_flight: int | None = None,
+    observer: Observer | None = None,
+    **options: Any,
+) -> Session:
+    """Build all replicas of a graph, in parallel, and return the session that holds them.
+
+    Arguments and errors are those of :func:`run`. Use it in a ``with`` statement: leaving it ends the replicas.
+    """
+    replicas = {node.name: node.replicas for node in graph.owners()}
+    return Session(graph, models, backend, seed, max_in_flight, observer, options, replicas=replicas)
+
+
+class Session:
+    """Live replicas on a backend, built once and used for steps of any size. Made by :func:`start`."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        models: Mapping[str, Model],
+        backend: str | Backend,
+        seed: int,
+        max_in_flight: int | None,
+        observer: Observer | None,
+        options: Mapping[str, Any],
+        *,
+        replicas: Mapping[str, int],
+    ) -> None:
+        self.graph = graph
+        self._binding = bind_models(graph, models)
+        self._seed = checked_whole("seed", seed, 0)
+        self._limit = None if max_in_flight is None else checked_whole("max_in_flight", max_in_flight, 1)
+        self._observer = None if observer is None else _OneAtATime(observer)
+        self._programs: OrderedDict[int, Program] = OrderedDict()
+        self._steps = 0
+        self._busy = threading.Lock()
+        self._ended: str | None = None
+        deployment = Deployment(graph, self._binding, replicas, self._observer)
+        self._running: Running = make_backend(backend, options).start(deployment)
+
+    def run(self, inputs: Mapping[str, Batch]) -> Outputs:
+        """Run one step on ``inputs``, of any number of rows; its plan is made, or taken from the cache.
+
+        Returns:
+            The outputs of the graph by name, rows in the order of the inputs.
+
+        Raises:
+            InputError: a source is missing or surplus, or sources disagree on rows.
+            PlanError: sizes cannot meet or be cut for this number of rows.
+            RunError: a worker failed. The session is then over.
+            SessionError: the session is over, or is running a step in another thread.
+        """
+        return self._run(self._program(count_inputs(self.graph, inputs)), inputs)
+
+    def run_plan(self, plan: Plan, inputs: Mapping[str, Batch]) -> Outputs:
+        """Run one step by a plan that was made beforehand for this graph and this number of rows."""
+        return self._run(Program(plan), inputs)
+
+    def close(self) -> None:
+        """End all replicas. Does nothing the second time."""
+        self._ended = self._ended or "it was closed"
+        self._running.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = f"over: {self._ended}" if self._ended else f"{self._steps} steps run"
+        return f"<Session of {self.graph.name}: {state}>"
+
+    def _program(self, samples: int) -> Program:
+        program = self._programs.pop(samples, None) or Program(compile_plan(self.graph, samples))
+        self._programs[samples] = program
+        if len(self._programs) > _CACHED_PLANS:
+            self._programs.popitem(last=False)
+        return program
+
+    def _run(self, program: Program, inputs: Mapping[str, Batch]) -> Outputs:
+        if not self._busy.acquire(blocking=False):
+            raise SessionError("this session is running a step. Run one at a time, or start a second session")
+        try:
+            if self._ended:
+                raise SessionError(
+                    f"this session is over: {self._ended}. Start another one with fs.start(...)"
+                )
+            return self._run_step(self._make_step(program, inputs))
+        finally:
+            self._busy.release()
+
+    def _make_step(self, program: Program, inputs: Mapping[str, Batch]) -> Step:
+        graph = self.graph
+        limits = [self._limit or _CALLS_A_REPLICA * graph.owner(node.name).replicas for node in graph]
+        window = [max(limit, span) for limit, span in zip(limits, program.spans, strict=True)]
+        step = Step(
+            program, self._binding, [inputs[name] for name in graph.sources], self._steps, self._seed, window
+        )
+        self._steps += 1
+        return step
+
+    def _run_step(self, step: Step) -> Outputs:
+        began = time.perf_counter()
+        try:
+            if self._observer is not None:
+                self._observer(_step_started(step))
+            outputs = self._running.run(step)
+        except BaseException as error:
+            self._ended = f"step {step.number} failed with {type(error).__name__}"
+            if self._observer is not None:
+                self._observer(StepFailed(step.number, error))
+            raise
+        if self._observer is not None:
+            self._observer(StepEnded(step.number, time.perf_counter() - began))
+        return outputs
+
+
+class _OneAtATime:
+    """An observer that the threads of a backend can call, wrapped around one that need not be prepared for it."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            self._observer(event)
+
+
+def count_inputs(graph: Graph, inputs: Mapping[str, Batch]) -> int:
+    """Return the number of rows that all sources have.
+
+    Raises:
+        InputError: sources are missing, surplus, no batches, or disagree on rows.
+    """
+    problems = []
+    rows: dict[str, int] = {}
+    for name in graph.sources:
+        if name not in inputs:
+            mend = f"Give inputs[{name!r}], one batch of the step's samples"
+            problems.append(Problem("missing-input", f"source {name!r}", "it has no input", mend))
+            continue
+        try:
+            rows[name] = count_rows(inputs[name]) or 0
+        except BatchError as error:
+            problems.append(Problem("bad-input", f"source {name!r}", error.problem, error.mend))
+    for name in inputs:
+        if name not in graph.sources:
+            mend = say_known(str(name), graph.sources, "sources")
+            problems.append(
+                Problem("surplus-input", f"inputs[{name!r}]", "the graph has no such source", mend)
+            )
+    if len(set(rows.values())) > 1:
+        listed = ", ".join(f"{name!r} has {count}" for name, count in rows.items())
+        mend = "Give every source one row for each sample"
+        problems.append(Problem("rows-disagree", "inputs", f"sources disagree on rows: {listed}", mend))
+    if problems:
+        raise InputError(f"input of graph {graph.name!r}", problems)
+    return next(iter(rows.values()))
+
+
+def checked_whole(name: str, value: int, least: int) -> int:
+    """Return ``value`` if it is a whole number of at least ``least``.
+
+    Raises:
+        InputError: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        mend = f"Give a whole number of {least} or more"
+        problem = Problem("wrong-number", name, f"{name} is {value!r} ({type(value).__name__})", mend)
+        raise InputError("session", [problem])
+    return value
+
+
+def _replicas_used(plan: Plan, owner: str) -> int:
+    """Return how many of the owner's replicas have a call; they are the first ones."""
+    served = [node.index for node in plan if plan.graph.owner(node.name).name == owner]
+    replicas = plan.table.replica[np.isin(plan.table.node, served)]
+    return int(replicas.max(initial=-1)) + 1
+
+
+def _step_started(step: Step) -> StepStarted:
+    plan = step.plan
+    calls = {node.name: len(node) for node in plan}
+    rows = {node.name: int(plan.rows[node.name].read * plan.samples) for node in plan}
+    return StepStarted(step.number, calls, rows)
