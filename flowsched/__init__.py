@@ -6,6 +6,7 @@ which replica, and :func:`run` the plan, or :func:`start` a session, on any back
 
 from flowsched.batch import Batch, Padding, pads
 
+from flowsched.check import check_plan as check
 from flowsched.errors import FlowschedError
 from flowsched.graph import Graph, Node
 from flowsched.plan import Plan
@@ -25,6 +26,7 @@ __all__ = [
     "Plan",
     "ReplicaContext",
     "Session",
+    "check",
     "compile",
     "pads",
     "run",
