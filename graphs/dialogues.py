@@ -40,7 +40,7 @@ class Dialogue:
 
 
 def demo_module(name: str) -> Any:
-    """Import `name`, a module of the optional extra `demo`.
+    """Import ``name``, a module of the optional extra ``demo``.
 
     Raises:
         ModuleNotFoundError: when it is not installed; the message is the command that installs it.
@@ -53,10 +53,10 @@ def demo_module(name: str) -> Any:
 
 
 def read_dialogues() -> list[Dialogue]:
-    """The distinct English dialogues of `chatterbot-corpus`, in the order of its files.
+    """The distinct English dialogues of ``chatterbot-corpus``, in the order of its files.
 
     Raises:
-        ModuleNotFoundError: when `chatterbot-corpus` is not installed.
+        ModuleNotFoundError: when ``chatterbot-corpus`` is not installed.
     """
     (package,) = demo_module("chatterbot_corpus").__path__
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -83,14 +83,14 @@ def opening_lines(dialogues: Iterable[Dialogue]) -> list[str]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words of some dialogues as tokens: `forms[token]` is how a word is written inside a sentence."""
+    """The words of some dialogues as tokens: ``forms[token]`` is how a word is written inside a sentence."""
 
     forms: tuple[str, ...]
     tokens: Mapping[str, int]
 
     @classmethod
     def of(cls, dialogues: Sequence[Dialogue]) -> Vocabulary:
-        """The vocabulary of `dialogues`: each word once, in the case that it mostly has inside sentences."""
+        """The vocabulary of ``dialogues``: each word once, in the case it mostly has inside sentences."""
         cases: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for text in (text for dialogue in dialogues for text in (dialogue.prompt, dialogue.answer)):
             words = _TOKEN.findall(text)
@@ -107,7 +107,7 @@ class Vocabulary:
         return len(self.forms)
 
     def encode_prompt(self, text: str) -> list[int]:
-        """Tokens of `text` as a prompt, then `ANSWER`; unknown words and final punctuation are left out.
+        """Tokens of ``text`` as a prompt, then ``ANSWER``; unknown words and final punctuation are left out.
 
         An n-gram model sees only the last words before an answer: they should be words.
         """
@@ -117,14 +117,14 @@ class Vocabulary:
         return [*self._known(words), ANSWER]
 
     def encode_answer(self, text: str) -> list[int]:
-        """Tokens of `text` as a whole answer, then `END`; a missing full stop is added."""
+        """Tokens of ``text`` as a whole answer, then ``END``; a missing full stop is added."""
         words = _lower_words(text)
         if not words or words[-1] not in _ENDS_SENTENCE:
             words.append(".")
         return [*self._known(words), END]
 
     def decode(self, tokens: Iterable[int]) -> str:
-        """The text that `tokens` spell, with capitals, spaces and punctuation where a reader expects them."""
+        """The text that ``tokens`` spell, with capitals and spaces where a reader expects them."""
         text, capital = "", True
         for word in (self.forms[token] for token in tokens if token not in (END, ANSWER)):
             space = "" if not text or word in _GLUED_LEFT or text.endswith("$") else " "

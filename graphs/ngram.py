@@ -1,12 +1,12 @@
 """How likely is each next word: interpolated n-gram language models over token ids.
 
-Every model here answers one question, `next_word(context)`: an array of probabilities over the whole
-vocabulary that sums to one. They all have one shape, `NGram`: starting from a `base` (uniform, or another
+Every model here answers one question, ``next_word(context)``: an array of probabilities over the whole
+vocabulary that sums to one. They all have one shape, ``NGram``: starting from a ``base`` (uniform, or another
 model), each longer context that was seen takes a share for the words seen after it and leaves the rest,
 
     p(word | context) = seen(word, context) + left(context) * p(word | shorter context)
 
-and differ in the shares: `kneser_ney`, `witten_bell`, and `dirichlet` on weighted counts.
+and differ in the shares: ``kneser_ney``, ``witten_bell``, and ``dirichlet`` on weighted counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Gram: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Line:
-    """One training example: `answer` is predicted token by token, `context` is what comes before it."""
+    """One training example: ``answer`` is predicted token by token, ``context`` is what comes before it."""
 
     context: Sequence[int]
     answer: Sequence[int]
@@ -35,12 +35,12 @@ class Line:
 
 class LanguageModel(Protocol):
     def next_word(self, context: Sequence[int]) -> Probabilities:
-        """Probabilities, shape (vocabulary,), of each token coming after `context`."""
+        """Probabilities, shape (vocabulary,), of each token coming after ``context``."""
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """Every one of `vocabulary` tokens is as likely as another."""
+    """Every one of ``vocabulary`` tokens is as likely as another."""
 
     vocabulary: int
 
@@ -50,7 +50,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Seen:
-    """What followed one context: a share for each of `words`, and what is `left` for the shorter context."""
+    """What followed one context: a share for each of ``words``, the rest ``left`` for the shorter context."""
 
     words: NDArray[np.intp]
     shares: Probabilities
@@ -59,14 +59,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class NGram:
-    """`levels[i]` maps each seen context of `shortest + i` tokens to what followed it."""
+    """``levels[i]`` maps each seen context of ``shortest + i`` tokens to what followed it."""
 
     base: LanguageModel
     levels: tuple[Mapping[Gram, Seen], ...]
     shortest: int = 0
 
     def next_word(self, context: Sequence[int]) -> Probabilities:
-        """Probabilities, shape (vocabulary,), of each token coming after `context`; they sum to one."""
+        """Probabilities, shape (vocabulary,), of each token coming after ``context``; they sum to one."""
         likely = self.base.next_word(context)
         for length, level in enumerate(self.levels, self.shortest):
             seen = level.get(tuple(context[len(context) - length :])) if length <= len(context) else None
@@ -78,7 +78,7 @@ class NGram:
 
 
 def log_probability(model: LanguageModel, context: Sequence[int], answer: Sequence[int]) -> float:
-    """The natural logarithm of the probability that `model` gives to all of `answer` after `context`."""
+    """The natural logarithm of the probability that ``model`` gives to ``answer`` after ``context``."""
     before, total = list(context), 0.0
     for token in answer:
         total += math.log(model.next_word(before)[token])
@@ -87,7 +87,7 @@ def log_probability(model: LanguageModel, context: Sequence[int], answer: Sequen
 
 
 def kneser_ney(lines: Sequence[Line], order: int, vocabulary: int) -> NGram:
-    """An interpolated Kneser-Ney model: below `order`, a word counts once for each different word before it.
+    """An interpolated Kneser-Ney model: below ``order``, a word counts once for each word seen before it.
 
     Each level has its own discount, n1 / (n1 + 2 n2), of n1 n-grams counted once and n2 counted twice.
 
@@ -114,9 +114,9 @@ def witten_bell(lines: Sequence[Line], order: int, vocabulary: int) -> NGram:
 
 
 def dirichlet(lines: Iterable[Line], order: int, base: LanguageModel, strength: float) -> NGram:
-    """`base` adapted to a few weighted `lines`, against which it counts as `strength` sightings.
+    """``base`` adapted to a few weighted ``lines``, against which it counts as ``strength`` sightings.
 
-    Contexts of 1 to `order` - 1 tokens are adapted; the counts of `lines` may be fractions.
+    Contexts of 1 to ``order`` - 1 tokens are adapted; the counts of ``lines`` may be fractions.
 
     Source: MacKay and Peto, "A hierarchical Dirichlet language model", Nat. Lang. Eng. 1(3), 1995.
     """
@@ -142,7 +142,7 @@ def _with_prior(strength: float) -> Shares:
 
 
 def _count(lines: Iterable[Line], length: int) -> Mapping[Gram, float]:
-    """Weights of n-grams of `length` tokens that end in an answer; short contexts repeat their last token."""
+    """Weights of n-grams of ``length`` tokens that end in an answer; a short context repeats its last token."""
     counts: defaultdict[Gram, float] = defaultdict(float)
     for line in lines:
         padding = [line.context[-1]] * max(0, length - 1 - len(line.context))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from dialogues import ANSWER, END, Dialogue, Vocabulary, demo_module, read_dialogues
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from sampling import Sampler
 from similar import SimilarPrompts
 
-if TYPE_CHECKING:
-    from flowsched import Context
+import flowsched as fs
 
 Batch: TypeAlias = Mapping[str, Any]
 
@@ -33,7 +32,7 @@ KL_COEFFICIENT: Final = 0.05
 
 
 class Policy:
-    """Writes `answers` answers to each prompt: a trigram that leans towards answers to similar prompts."""
+    """Writes ``answers`` answers to each prompt: a trigram that leans towards answers to similar prompts."""
 
     def __init__(self, answers: int) -> None:
         self._answers = answers
@@ -45,7 +44,7 @@ class Policy:
         marks = [token for token, form in enumerate(self._vocabulary.forms) if not form[0].isalnum()]
         self._sampler = Sampler(never=np.array([ANSWER]), never_first=np.array(marks))
 
-    def __call__(self, prompts: Batch, context: Context) -> Batch:
+    def __call__(self, prompts: Batch, context: fs.Context) -> Batch:
         """From columns prompt (n texts) to answer, tokens (ragged) and logprob (nats), n * answers rows."""
         rows = [
             row
@@ -155,7 +154,7 @@ def _penalty(tokens: list[int]) -> float:
 
 
 def _ridge(features: NDArray[np.float64], targets: NDArray[np.float64], ridge: float) -> list[float]:
-    """Weights that least squares gives to `features`, shape (rows, weights), kept small by `ridge`."""
+    """Weights that least squares gives to ``features``, shape (rows, weights), kept small by ``ridge``."""
     normal = features.T @ features + ridge * np.eye(features.shape[1])
     weights = np.linalg.solve(normal, features.T @ targets)
     # Matrix products differ in the last bits with the threads they may use, which backends set differently.

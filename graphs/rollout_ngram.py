@@ -1,8 +1,8 @@
 """GRPO rollouts that any laptop can run: n-gram models answer real English prompts, VADER rewards cheer.
 
-    prompts ─ policy ─┬─ reference ─┐
-       └──────────────┼─ reward ────┼─ advantage ─ best
-                      └─ value      │
+    prompts ─ policy ─┬─ reference (reads the prompts, too) ─┐
+                      ├─ reward ─────────────────────────────┼─ advantage ─ best
+                      └─ value
 
 The replicas and batch sizes divide nothing on purpose.
 """
@@ -32,7 +32,7 @@ SEED: Final = 0
 
 
 def rollout_graph(answers: int) -> fs.Graph:
-    """The graph for `answers` answers per prompt."""
+    """The graph for ``answers`` answers per prompt."""
     return fs.Graph(
         "rollout_ngram",
         sources=["prompts"],
@@ -49,7 +49,7 @@ def rollout_graph(answers: int) -> fs.Graph:
 
 
 def rollout_models(answers: int) -> dict[str, Any]:
-    """The model of each node of `rollout_graph(answers)`."""
+    """The model of each node of ``rollout_graph(answers)``."""
     return {
         "policy": partial(Policy, answers),
         "reference": Reference,
@@ -61,10 +61,10 @@ def rollout_models(answers: int) -> dict[str, Any]:
 
 
 def draw_prompts(count: int, seed: int) -> dict[str, Any]:
-    """The source of the graph: `count` different opening lines of the corpus, drawn by `seed`.
+    """The source of the graph: ``count`` different opening lines of the corpus, drawn by ``seed``.
 
     Raises:
-        ModuleNotFoundError: when `chatterbot-corpus` is not installed.
+        ModuleNotFoundError: when ``chatterbot-corpus`` is not installed.
         ValueError: when the corpus has fewer opening lines.
     """
     lines = opening_lines(read_dialogues())
@@ -129,7 +129,7 @@ def report(rollouts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def extremes(rows: Sequence[Judged], shown: int = 8) -> list[str]:
-    """A table of the `shown` best and worst of the distinct `rows`."""
+    """A table of the ``shown`` best and worst of the distinct ``rows``."""
     ranked = [str(row) for row in sorted(dict.fromkeys(rows), key=lambda row: -row.reward)]
     if len(ranked) > 2 * shown:
         ranked[shown:-shown] = [f"{'...':>8}"]

@@ -35,10 +35,10 @@ class Sampler:
     def answer(
         self, model: LanguageModel, context: Sequence[int], rng: np.random.Generator
     ) -> tuple[list[int], float]:
-        """Draw the tokens of one answer to `context` (`END` comes last, unless it is cut at `longest`).
+        """Draw the tokens of one answer to ``context`` (``END`` comes last, unless it is cut at ``longest``).
 
         Returns:
-            The tokens, and the log-probability that `model` itself gives them: before temperature and cuts.
+            The tokens, and the log-probability that ``model`` itself gives them: before temperature and cuts.
         """
         answer: list[int] = []
         logprob = 0.0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 class SimilarPrompts:
-    """An index of `prompts`, each a sequence of tokens, by the words in them."""
+    """An index of ``prompts``, each a sequence of tokens, by the words in them."""
 
     def __init__(self, prompts: Sequence[Sequence[int]]) -> None:
         self._count = len(prompts)
@@ -19,7 +19,7 @@ class SimilarPrompts:
         self._sizes = [self._size(prompt) for prompt in prompts]
 
     def nearest(self, prompt: Sequence[int], most: int) -> list[tuple[int, float]]:
-        """Places of the `most` most similar prompts, with their similarities in (0, 1], the nearest first."""
+        """Places of the ``most`` most similar prompts and their similarities in (0, 1], the nearest first."""
         shared: defaultdict[int, float] = defaultdict(float)
         for word in dict.fromkeys(prompt):
             for place in self._places.get(word, ()):
