@@ -68,7 +68,7 @@ def trailing_conflicts(
 
 
 def _why_not(leaf: LeafType, padding: Mapping[str, Padding]) -> tuple[str, str] | None:
-    """Return why rows of different shapes cannot be padded in this column, and the mend; None where they can."""
+    """Return why rows of different shapes cannot be padded in this column, and the mend; or None."""
     path, kind, dtype, _ = leaf
     column = ".".join(path)
     declared = padding.get(column)
