@@ -9,6 +9,7 @@ from flowsched.batch import Batch, Padding, pads
 from flowsched.check import check_plan as check
 from flowsched.errors import FlowschedError
 from flowsched.graph import Graph, Node
+from flowsched.graph.files import load_graph, save_graph
 from flowsched.plan import Plan
 from flowsched.planner import compile_plan as compile
 from flowsched.runtime.context import Context, ReplicaContext
@@ -28,7 +29,9 @@ __all__ = [
     "Session",
     "check",
     "compile",
+    "load_graph",
     "pads",
     "run",
+    "save_graph",
     "start",
 ]

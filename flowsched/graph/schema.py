@@ -13,8 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from flowsched.graph.declaration import Graph, Name, Node
 
 SCHEMA_ID = "urn:flowsched:schema:graph:1"
-SCHEMA_KEY = "$schema"
-
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _STRICT = ConfigDict(strict=True, extra="forbid")
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+(?:\n {5}.+)*)", re.MULTILINE)
@@ -40,7 +38,7 @@ def graph_schema() -> dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "required": schema["required"],
-        "properties": {SCHEMA_KEY: address, **_tidied(schema["properties"])},
+        "properties": {"$schema": address, **_tidied(schema["properties"])},
         "$defs": {
             "Node": {**node, "description": _summary_of(Node), "properties": _tidied(node["properties"])},
         },

@@ -42,7 +42,7 @@ def _field_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
     names: TypeAdapter[Any] = TypeAdapter(tuple[Name, ...])
     yield from _checked(TypeAdapter(Name), given["name"], "graph", ("name",))
     for key in ("sources", "outputs"):
-        if given[key] is not None:
+        if given[key] is not None or key == "sources":
             yield from _checked(names, given[key], "graph", (key,))
         if given[key] == ():
             yield Problem(
@@ -63,7 +63,8 @@ def _field_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem("wrong-type", f"nodes[{i}]", message, mend, where)
             continue
         row = {key: getattr(node, key) for key in Node.__dataclass_fields__}
-        yield from _checked(adapter, row, f"node {node.name!r}", where)
+        place = f"node {node.name!r}" if isinstance(node.name, str) else f"nodes[{i}]"
+        yield from _checked(adapter, row, place, where)
 
 
 def _checked(adapter: TypeAdapter[Any], value: object, place: str, where: Where) -> Iterator[Problem]:
