@@ -152,9 +152,10 @@ class Judged(NamedTuple):
 
 
 def describe_run(plan: fs.Plan) -> str:
-    """How many calls each node's replicas answered, in one line."""
-    nodes = (f"{node.name} {len(plan[node.name])} on {node.replicas}" for node in plan.graph)
-    return f"calls on replicas: {', '.join(nodes)}"
+    """How many calls each node took on how many replicas, in one line."""
+    used = {node.name: {call.replica for call in node} for node in plan}
+    said = (f"{node.name} {len(node)} on {len(used[node.name])}" for node in plan)
+    return f"calls on replicas: {', '.join(said)}"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
