@@ -9,17 +9,18 @@ import numpy as np
 
 from flowsched.graph import Graph
 from flowsched.graph.rows import NodeRows
+from flowsched.graph.topology import topological_order
 from flowsched.plan.table import Int32, Int64
-from flowsched.planner.cut import NodeCalls
+from flowsched.planner.cut import Calls
 from flowsched.planner.route import Feeds
 
 
 @dataclass(frozen=True, eq=False)
-class NodeOrder:
-    """The order of one node's calls.
+class Order:
+    """The order of all calls.
 
     Attributes:
-        position: (calls,) place in the replica's queue.
+        position: (calls,) place in the replica's queue, over all nodes that the replica serves.
         sequence: (calls,) place in the order of all calls.
     """
 
@@ -27,13 +28,7 @@ class NodeOrder:
     sequence: Int64
 
 
-def order_calls(
-    graph: Graph,
-    order: Sequence[int],
-    rows: Mapping[str, NodeRows],
-    calls: Sequence[NodeCalls],
-    feeds: Sequence[Sequence[Feeds | None]],
-) -> list[NodeOrder]:
+def order_calls(graph: Graph, rows: Mapping[str, NodeRows], calls: Calls, feeds: Feeds) -> Order:
     """Order the calls of all nodes.
 
     A replica that serves several nodes works them off one after the other, producers first, so that it never
@@ -43,55 +38,62 @@ def order_calls(
 
     Args:
         graph: the graph.
-        order: indices of its nodes, producers first.
         rows: rows of each node per sample.
-        calls: calls of each node, by node index.
-        feeds: feeds of each node and input; None where the input is a source.
+        calls: the calls of all nodes.
+        feeds: what they read.
     """
-    keys: list[Int64] = [np.empty(0, np.int64) for _ in graph.nodes]
+    order = topological_order(graph)
+    needed, position = np.empty_like(calls.stop), calls.wave.copy()
     queued: dict[str, tuple[Int32, Int64]] = {}
-    positions: list[Int32] = [np.empty(0, np.int32) for _ in graph.nodes]
     for index in order:
-        node, own = graph.nodes[index], calls[index]
-        key = _samples_needed(own, rows[node.name])
-        for name, feed in zip(node.inputs, feeds[index], strict=True):
-            if feed is not None and len(feed.producer):
-                last = feed.producer[np.cumsum(feed.counts) - 1]
-                np.maximum(key, keys[graph.index(name)][last], out=key)
-        for name in node.after:
-            np.maximum(key, keys[graph.index(name)].max(initial=0), out=key)
-        owner = graph.owner(node.name)
+        own, owner = calls.of(index), graph.owner(graph.nodes[index].name)
+        _find_needed(graph, index, rows, calls, feeds, needed)
+        key, replica = needed[own], calls.replica[own]
         if owner.name in queued:
             length, last_key = queued[owner.name]
-            np.maximum(key, last_key[own.replica], out=key)
+            position[own] += length[replica]
+            np.maximum(key, last_key[replica], out=key)
+            np.maximum.accumulate(key, out=key)
         else:
             length, last_key = np.zeros(owner.replicas, np.int32), np.zeros(owner.replicas, np.int64)
-        key = np.maximum.accumulate(key)
-        keys[index] = key
-        positions[index] = own.wave + length[own.replica]
-        queued[owner.name] = _after_calls(own, key, length, last_key)
-    return _in_sequence(order, keys, positions)
+        queued[owner.name] = _after_calls(replica, key, length, last_key)
+    return Order(position, _number(order, calls, needed))
 
 
-def _samples_needed(calls: NodeCalls, rows: NodeRows) -> Int64:
-    """Return how many samples must have entered the graph before each call has its own rows."""
-    return -(-calls.stop * rows.read.denominator // rows.read.numerator)
+def _find_needed(
+    graph: Graph, index: int, rows: Mapping[str, NodeRows], calls: Calls, feeds: Feeds, needed: Int64
+) -> None:
+    """Write how many samples must have been read before each call of a node has all that it waits for."""
+    node = graph.nodes[index]
+    own, read = needed[calls.of(index)], rows[node.name].read
+    own[:] = -(-calls.stop[calls.of(index)] * read.denominator // read.numerator)
+    _, ending = feeds.bounds(index, len(node.inputs))
+    for i, name in enumerate(node.inputs):
+        if name not in graph.sources:
+            np.maximum(own, needed[feeds.producer[ending[:, i] - 1]], out=own)
+    for name in node.after:
+        np.maximum(own, needed[calls.of(graph.index(name))].max(initial=0), out=own)
 
 
-def _after_calls(calls: NodeCalls, key: Int64, length: Int32, last_key: Int64) -> tuple[Int32, Int64]:
+def _after_calls(replica: Int32, key: Int64, length: Int32, last_key: Int64) -> tuple[Int32, Int64]:
     """Return the queues' lengths and last keys after a node's calls."""
-    counts = np.bincount(calls.replica, minlength=len(length)).astype(np.int32)
+    counts = np.bincount(replica, minlength=len(length)).astype(np.int32)
     last = last_key.copy()
-    np.maximum.at(last, calls.replica, key)
+    last[replica] = key  # keys rise, and the last assignment stays
     return length + counts, last
 
 
-def _in_sequence(order: Sequence[int], keys: Sequence[Int64], positions: Sequence[Int32]) -> list[NodeOrder]:
-    """Number all calls by key; where keys are equal, producers first."""
-    joined = np.concatenate([keys[index] for index in order])
-    sequence = np.empty(len(joined), np.int64)
-    # The keys of each node rise, so that a stable (merging) sort of these few runs is nearly linear.
-    sequence[np.argsort(joined, kind="stable")] = np.arange(len(joined))
-    ends = np.cumsum([len(keys[index]) for index in order])
-    by_node = dict(zip(order, np.split(sequence, ends[:-1]), strict=True))
-    return [NodeOrder(position, by_node[index]) for index, position in enumerate(positions)]
+def _number(order: Sequence[int], calls: Calls, needed: Int64) -> Int64:
+    """Number all calls by the samples they need; where these are equal, producers first."""
+    joined = np.concatenate([needed[calls.of(index)] for index in order])
+    place = np.empty(len(joined), np.int64)
+    # What the calls of a node need rises, so that a stable (merging) sort of these few runs is nearly linear.
+    place[np.argsort(joined, kind="stable")] = np.arange(len(joined))
+    sequence = joined  # its memory is used again
+    start = 0
+    for index in order:
+        own = calls.of(index)
+        stop = start + own.stop - own.start
+        sequence[own] = place[start:stop]
+        start = stop
+    return sequence
