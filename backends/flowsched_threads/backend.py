@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from flowsched.backend import Backend, Deployment
-from flowsched.errors import BackendError
+from flowsched.errors import BackendError, say_known
 from flowsched_threads.capacity import refuse_too_many, threads_left
 from flowsched_threads.replicas import Replicas
 
@@ -21,24 +21,32 @@ class ThreadsBackend(Backend):
     Args:
         devices: for a node that has replicas of its own, the devices that its replicas are given in turn as
             ``context.device``, e.g. ``{"policy": ["cuda:0", "cuda:1"]}``.
-        grace: seconds that the end of a failed or interrupted step waits for workers that are still in a call.
+        grace: seconds that closing waits for workers that a failure or an interruption left in a call.
             Python cannot stop a thread; one that takes longer ends by itself when its call returns.
+
+    Raises:
+        BackendError: an option is not one of these.
     """
 
     name: ClassVar[str] = "threads"
 
-    def __init__(self, devices: Mapping[str, Sequence[str]] | None = None, grace: float = 1.0) -> None:
+    def __init__(self, devices: Mapping[str, Sequence[str]] | None = None, grace: float = 0.25) -> None:
         self._devices = dict(devices or {})
+        for node, given in self._devices.items():
+            if isinstance(given, str) or not given:
+                raise BackendError(
+                    f"devices of node {node!r} are {given!r}. Give a list of at least one device for its replicas"
+                )
+        if not isinstance(grace, int | float) or not grace >= 0:
+            raise BackendError(f"grace is {grace!r} ({type(grace).__name__}). Give seconds, 0 or more")
         self._grace = grace
 
     def start(self, deployment: Deployment) -> Replicas:
         """Build all replicas in parallel, each in its own thread."""
         for node in self._devices:
             if node not in deployment.replicas:
-                known = ", ".join(deployment.replicas)
-                raise BackendError(
-                    f"devices names {node!r}, which has no replicas of its own. Known: {known}"
-                )
+                mend = say_known(str(node), list(deployment.replicas), "nodes with replicas of their own")
+                raise BackendError(f"devices names {node!r}, which has no replicas of its own. {mend}")
         refuse_too_many(sum(deployment.replicas.values()))
         return Replicas(deployment, self._devices, self._grace)
 

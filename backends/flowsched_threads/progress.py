@@ -38,10 +38,12 @@ class StepProgress:
         self._windows = Windows(program, step.window)
         for call in self._windows.gated():
             self._waits[call] += 1
-        first = [call for call, waits in enumerate(self._waits) if not waits]
+
+    def begin(self) -> None:
+        """Hand out the calls that wait for nothing."""
         if not self.outputs:
             self._ended.put(None)
-        for call in first:
+        for call in [call for call, waits in enumerate(self._waits) if not waits]:
             self._hand_out(call)
 
     def wait(self) -> Sequence[Batch]:
@@ -52,7 +54,10 @@ class StepProgress:
         """
         error = self._ended.get()
         if error is not None:
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # or its traceback and this frame would keep each other alive
         return self.outputs
 
     def end_call(self, call: int, output: Batch) -> int | None:

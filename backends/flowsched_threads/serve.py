@@ -1,0 +1,81 @@
+"""What the thread of one replica does: build the replica, then work off its queue."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from queue import SimpleQueue
+from typing import Any, TypeAlias
+
+from flowsched.backend import Deployment, ReplicaContext
+from flowsched.errors import BuildError
+from flowsched.events import CallEnded, Observer, ReplicaBuilt
+from flowsched_threads.progress import StepProgress
+
+Work: TypeAlias = tuple[StepProgress, int] | None
+"""A call to run, as its step and its number; None ends the replica."""
+
+_Workers: TypeAlias = Mapping[str, Callable[..., Any]]
+
+
+def serve(
+    deployment: Deployment,
+    context: ReplicaContext,
+    queue: SimpleQueue[Work],
+    built: SimpleQueue[BaseException | None],
+) -> None:
+    """Build a replica, tell ``built`` that it is there or what went wrong, and work off its queue."""
+    try:
+        workers = _build(deployment, context)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the main thread raises it
+        built.put(error)
+        return
+    built.put(None)
+    while (work := queue.get()) is not None:
+        progress, call = work
+        _run_calls(progress, call, workers, context.device, deployment.observer)
+        del work, progress  # or an idle thread would keep the last step's batches alive
+
+
+def _build(deployment: Deployment, context: ReplicaContext) -> _Workers:
+    """Return what is called for each node that the replica serves.
+
+    Raises:
+        BuildError: its constructor raised.
+        BaseException: whatever the observer raises.
+    """
+    began = time.perf_counter()
+    binding, graph = deployment.binding, deployment.graph
+    try:
+        replica = binding.build(context)
+        served = [node.name for node in graph if graph.owner(node.name).name == context.node]
+        workers = {name: binding.nodes[name].worker(replica) for name in served}
+    except BaseException as cause:
+        raise BuildError(
+            node=context.node, replica=context.replica, replicas=context.replicas, cause=cause
+        ) from cause
+    if deployment.observer is not None:
+        deployment.observer(ReplicaBuilt(context.node, context.replica, time.perf_counter() - began))
+    return workers
+
+
+def _run_calls(
+    progress: StepProgress, call: int, workers: _Workers, device: str | None, observer: Observer | None
+) -> None:
+    """Run a call, and those after it in the replica's queue for as long as they are ready."""
+    step = progress.step
+    following: int | None = call
+    try:
+        while following is not None and not progress.is_cancelled():
+            call = following
+            batches = step.gather(call, progress.outputs)
+            began = time.perf_counter()
+            output = step.run(call, workers[step.node_name(call)], batches, device, progress.is_cancelled)
+            seconds = time.perf_counter() - began
+            del batches  # views keep their whole batch alive
+            if observer is not None:
+                observer(CallEnded(step.number, *step.coordinates(call), seconds))
+            following = progress.end_call(call, output)
+            del output
+    except BaseException as error:  # noqa: BLE001 - likewise
+        progress.fail(error)
