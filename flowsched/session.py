@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,13 +14,14 @@ import numpy as np
 
 from flowsched.backend.discovery import make_backend
 from flowsched.backend.interface import Backend, Deployment, Running
-from flowsched.batch import Batch, BatchError, count_rows
-from flowsched.errors import InputError, Problem, SessionError, say_known
+from flowsched.batch import Batch
+from flowsched.errors import PlanError, Problem, SessionError
 from flowsched.events import Event, Observer, StepEnded, StepFailed, StepStarted
 from flowsched.graph import Graph
 from flowsched.plan import Plan
 from flowsched.planner import compile_plan
 from flowsched.runtime.binding import Model, bind_models
+from flowsched.runtime.inputs import checked_whole, count_inputs, refuse_other_rows
 from flowsched.runtime.outputs import Outputs
 from flowsched.runtime.program import Program
 from flowsched.runtime.step import Step
@@ -50,7 +52,7 @@ def run(
         max_in_flight: the most calls of one node that may have started while the output of the first of them
             is still needed; by default four for each replica. Where the plan needs more at once to go on at all,
             it has that many.
-        observer: is called with each :mod:`flowsched.events` event.
+        observer: is called with each :mod:`flowsched.events` event. What it raises ends the step and is raised.
         options: the backend's own.
 
     Returns:
@@ -62,13 +64,7 @@ def run(
         BackendError: the backend is unknown or cannot hold the replicas.
         RunError: a replica could not be built, or a worker failed; the user's exception is the cause.
     """
-    rows = count_inputs(plan.graph, inputs)
-    if rows != plan.samples:
-        mend = (
-            f"Compile a plan for {rows} samples, or use fs.start(graph, models), which plans for what comes"
-        )
-        problem = Problem("wrong-samples", "inputs", f"they have {rows} rows, the plan {plan.samples}", mend)
-        raise InputError(f"input of graph {plan.graph.name!r}", [problem])
+    refuse_other_rows(plan, inputs)
     replicas = {node.name: _replicas_used(plan, node.name) for node in plan.graph.owners()}
     with Session(
         plan.graph, models, backend, seed, max_in_flight, observer, options, replicas=replicas
@@ -116,10 +112,16 @@ class Session:
         self._observer = None if observer is None else _OneAtATime(observer)
         self._programs: OrderedDict[int, Program] = OrderedDict()
         self._steps = 0
-        self._busy = threading.Lock()
+        self._lock = threading.Lock()
+        self._turn: object | None = None
         self._ended: str | None = None
         deployment = Deployment(graph, self._binding, replicas, self._observer)
-        self._running: Running = make_backend(backend, options).start(deployment)
+        try:
+            self._running: Running = make_backend(backend, options).start(deployment)
+        except BaseException:
+            if self._observer is not None:
+                self._observer.mute()
+            raise
 
     def run(self, inputs: Mapping[str, Batch]) -> Outputs:
         """Run one step on ``inputs``, of any number of rows; its plan is made, or taken from the cache.
@@ -131,13 +133,29 @@ class Session:
             InputError: a source is missing or surplus, or sources disagree on rows.
             PlanError: sizes cannot meet or be cut for this number of rows.
             RunError: a worker failed. The session is then over.
-            SessionError: the session is over, or is running a step in another thread.
+            SessionError: the session is over, is running a step in another thread, or was closed by one.
+            Exception: whatever the observer raises. The session is then over, too.
         """
-        return self._run(self._program(count_inputs(self.graph, inputs)), inputs)
+        with self._take_turn():
+            return self._run_step(self._program(count_inputs(self.graph, inputs)), inputs)
 
     def run_plan(self, plan: Plan, inputs: Mapping[str, Batch]) -> Outputs:
-        """Run one step by a plan that was made beforehand for this graph and this number of rows."""
-        return self._run(Program(plan), inputs)
+        """Run one step by a plan that was made beforehand for this graph and this number of rows.
+
+        Raises:
+            PlanError: the plan was made for another graph.
+            InputError: inputs do not fit the plan.
+            RunError, SessionError: likewise.
+        """
+        if plan.graph is not self.graph and plan.graph != self.graph:
+            message = (
+                f"it was made for graph {plan.graph.name!r}, which is not the session's, or not as it was"
+            )
+            mend = "Compile a plan for the graph that the session was started with"
+            raise PlanError("plan", [Problem("wrong-graph", "plan", message, mend)])
+        with self._take_turn():
+            refuse_other_rows(plan, inputs)
+            return self._run_step(Program(plan), inputs)
 
     def close(self) -> None:
         """End all replicas. Does nothing the second time."""
@@ -163,17 +181,41 @@ class Session:
             self._programs.popitem(last=False)
         return program
 
-    def _run(self, program: Program, inputs: Mapping[str, Batch]) -> Outputs:
-        if not self._busy.acquire(blocking=False):
-            raise SessionError("this session is running a step. Run one at a time, or start a second session")
+    @contextmanager
+    def _take_turn(self) -> Iterator[None]:
+        """Hold the session for one step; also when interrupted at any point, it is held by nobody afterwards."""
+        mine = object()
         try:
+            with self._lock:
+                if self._turn is not None:
+                    raise SessionError(
+                        "this session is running a step. Run one at a time, or start a second session"
+                    )
+                self._turn = mine
             if self._ended:
                 raise SessionError(
                     f"this session is over: {self._ended}. Start another one with fs.start(...)"
                 )
-            return self._run_step(self._make_step(program, inputs))
+            yield
         finally:
-            self._busy.release()
+            if self._turn is mine:
+                self._turn = None
+
+    def _run_step(self, program: Program, inputs: Mapping[str, Batch]) -> Outputs:
+        step = self._make_step(program, inputs)
+        began = time.perf_counter()
+        try:
+            if self._observer is not None:
+                self._observer(_step_started(step))
+            outputs = self._running.run(step)
+            if self._observer is not None:
+                self._observer(StepEnded(step.number, time.perf_counter() - began))
+        except BaseException as error:
+            self._ended = self._ended or f"step {step.number} failed with {type(error).__name__}"
+            if self._observer is not None:
+                self._observer.tell_failure(StepFailed(step.number, error))
+            raise
+        return outputs
 
     def _make_step(self, program: Program, inputs: Mapping[str, Batch]) -> Step:
         graph = self.graph
@@ -185,77 +227,35 @@ class Session:
         self._steps += 1
         return step
 
-    def _run_step(self, step: Step) -> Outputs:
-        began = time.perf_counter()
-        try:
-            if self._observer is not None:
-                self._observer(_step_started(step))
-            outputs = self._running.run(step)
-        except BaseException as error:
-            self._ended = f"step {step.number} failed with {type(error).__name__}"
-            if self._observer is not None:
-                self._observer(StepFailed(step.number, error))
-            raise
-        if self._observer is not None:
-            self._observer(StepEnded(step.number, time.perf_counter() - began))
-        return outputs
-
 
 class _OneAtATime:
-    """An observer that the threads of a backend can call, wrapped around one that need not be prepared for it."""
+    """An observer that the threads of a backend can call, wrapped around one that need not be prepared for it.
+
+    It passes nothing on once a step has failed: other replicas may still be in the middle of a call then.
+    """
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self._lock = threading.Lock()
+        self._over = False
 
     def __call__(self, event: Event) -> None:
         with self._lock:
-            self._observer(event)
+            if not self._over:
+                self._observer(event)
 
+    def tell_failure(self, event: StepFailed) -> None:
+        """Pass on the last event; what the observer itself raises at it is noted on the failure."""
+        with self._lock:
+            self._over = True
+            try:
+                self._observer(event)
+            except Exception as second:  # noqa: BLE001 - a later error must not hide the first one
+                event.error.add_note(f"The observer then failed on {type(event).__name__}: {second!r}")
 
-def count_inputs(graph: Graph, inputs: Mapping[str, Batch]) -> int:
-    """Return the number of rows that all sources have.
-
-    Raises:
-        InputError: sources are missing, surplus, no batches, or disagree on rows.
-    """
-    problems = []
-    rows: dict[str, int] = {}
-    for name in graph.sources:
-        if name not in inputs:
-            mend = f"Give inputs[{name!r}], one batch of the step's samples"
-            problems.append(Problem("missing-input", f"source {name!r}", "it has no input", mend))
-            continue
-        try:
-            rows[name] = count_rows(inputs[name]) or 0
-        except BatchError as error:
-            problems.append(Problem("bad-input", f"source {name!r}", error.problem, error.mend))
-    for name in inputs:
-        if name not in graph.sources:
-            mend = say_known(str(name), graph.sources, "sources")
-            problems.append(
-                Problem("surplus-input", f"inputs[{name!r}]", "the graph has no such source", mend)
-            )
-    if len(set(rows.values())) > 1:
-        listed = ", ".join(f"{name!r} has {count}" for name, count in rows.items())
-        mend = "Give every source one row for each sample"
-        problems.append(Problem("rows-disagree", "inputs", f"sources disagree on rows: {listed}", mend))
-    if problems:
-        raise InputError(f"input of graph {graph.name!r}", problems)
-    return next(iter(rows.values()))
-
-
-def checked_whole(name: str, value: int, least: int) -> int:
-    """Return ``value`` if it is a whole number of at least ``least``.
-
-    Raises:
-        InputError: it is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        mend = f"Give a whole number of {least} or more"
-        problem = Problem("wrong-number", name, f"{name} is {value!r} ({type(value).__name__})", mend)
-        raise InputError("session", [problem])
-    return value
+    def mute(self) -> None:
+        """Pass nothing on any more."""
+        self._over = True
 
 
 def _replicas_used(plan: Plan, owner: str) -> int:
