@@ -58,7 +58,7 @@ class Binding:
         model = self.models[context.node]
         if not is_class(model):
             return model
-        return model(context=context) if _takes_context(_signature(model), 0) else model()
+        return model(context=context) if _builds_with_context(model) else model()
 
 
 def bind_models(graph: Graph, models: Mapping[str, Model]) -> Binding:
@@ -81,17 +81,13 @@ def bind_models(graph: Graph, models: Mapping[str, Model]) -> Binding:
     nodes = {}
     for node in graph:
         model = models[graph.owner(node.name).name]
-        signature = _worker_signature(node, model)
-        wants_context = signature is not None and _takes_context(signature, len(node.inputs))
-        nodes[node.name] = NodeBinding(node.method, wants_context, padding_of(model))
+        nodes[node.name] = NodeBinding(node.method, _works_with_context(node, model), padding_of(model))
     return Binding(dict(models), nodes)
 
 
 def is_class(model: Model) -> bool:
     """Whether the model is a class, or ``functools.partial`` of one, and is built in each replica."""
-    while isinstance(model, functools.partial):
-        model = model.func
-    return inspect.isclass(model)
+    return inspect.isclass(_innermost(model))
 
 
 def _name_problems(graph: Graph, models: Mapping[str, Model]) -> Iterator[Problem]:
@@ -129,24 +125,24 @@ def _model_problems(node: Node, model: Model) -> Iterator[Problem]:
     if is_class(model):
         if node.replicas_of is None:
             yield from _constructor_problems(place, said, model)
-        name = node.method or "__call__"
-        if not callable(getattr(_class_of(model), name, None)):
-            known = [key for key in dir(_class_of(model)) if not key.startswith("_")]
-            mend = say_known(name, known, "attributes") + "; a node names the method it calls by method="
+        cls, name = _innermost(model), node.method or "__call__"
+        if not _has_method(cls, name):
+            known = [key for key in dir(cls) if not key.startswith("_") and _has_method(cls, key)]
+            mend = say_known(name, known, "methods") + "; a node names the method it calls by method="
             yield Problem("no-method", place, f"{said} has no method {name!r}", mend)
             return
     elif node.method is not None:
         mend = "Bind a class that has this method, or leave method= out"
         yield Problem("no-method", place, f"method={node.method!r}, but {said} is no class", mend)
         return
-    yield from _argument_problems(node, place, said, _worker_signature(node, model))
+    yield from _argument_problems(node, place, said, model)
 
 
 def _constructor_problems(place: str, said: str, model: Model) -> Iterator[Problem]:
     signature = _signature(model)
     if signature is None:
         return
-    given = {"context": None} if _takes_context(signature, 0) else {}
+    given = {"context": None} if _builds_with_context(model) else {}
     try:
         signature.bind(**given)
     except TypeError as error:
@@ -154,12 +150,11 @@ def _constructor_problems(place: str, said: str, model: Model) -> Iterator[Probl
         yield Problem("bad-constructor", place, f"{said}{signature} cannot be built: {error}", mend)
 
 
-def _argument_problems(
-    node: Node, place: str, said: str, signature: inspect.Signature | None
-) -> Iterator[Problem]:
+def _argument_problems(node: Node, place: str, said: str, model: Model) -> Iterator[Problem]:
+    signature = _worker_signature(node, model)
     if signature is None:
         return
-    given = {"context": None} if _takes_context(signature, len(node.inputs)) else {}
+    given = {"context": None} if _works_with_context(node, model) else {}
     try:
         signature.bind(*node.inputs, **given)
     except TypeError as error:
@@ -169,23 +164,32 @@ def _argument_problems(
         yield Problem("bad-arguments", place, message, mend)
 
 
-def _class_of(model: Model) -> Model:
+def _innermost(model: Model) -> Model:
+    """Return what ``functools.partial`` was made of."""
     while isinstance(model, functools.partial):
         model = model.func
     return model
+
+
+def _has_method(cls: Any, name: str) -> bool:
+    """Whether instances of a class can be called by ``name``."""
+    # getattr alone finds, for "__call__", what makes the class itself callable.
+    return any(name in vars(base) for base in cls.__mro__) and callable(getattr(cls, name, None))
 
 
 def _worker_signature(node: Node, model: Model) -> inspect.Signature | None:
     """Return the signature of what the node calls, without ``self``; None where Python cannot tell it."""
     if not is_class(model):
         return _signature(model)
-    name = node.method or "__call__"
-    signature = _signature(getattr(_class_of(model), name))
-    if signature is None or isinstance(
-        inspect.getattr_static(_class_of(model), name), staticmethod | classmethod
-    ):
+    cls, name = _innermost(model), node.method or "__call__"
+    signature, static = _signature(getattr(cls, name)), inspect.getattr_static(cls, name)
+    unbound = hasattr(static, "__get__") and not isinstance(static, staticmethod | classmethod)
+    if signature is None or not unbound:
         return signature
-    return signature.replace(parameters=list(signature.parameters.values())[1:])
+    parameters = list(signature.parameters.values())
+    if parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+        return signature  # def __call__(*args)
+    return signature.replace(parameters=parameters[1:])
 
 
 def _signature(model: Model) -> inspect.Signature | None:
@@ -195,13 +199,29 @@ def _signature(model: Model) -> inspect.Signature | None:
         return None
 
 
+def _builds_with_context(model: Model) -> bool:
+    return not _binds_context(model) and _takes_context(_signature(model), 0)
+
+
+def _works_with_context(node: Node, model: Model) -> bool:
+    bound = not is_class(model) and _binds_context(model)
+    return not bound and _takes_context(_worker_signature(node, model), len(node.inputs))
+
+
+def _binds_context(model: Model) -> bool:
+    """Whether ``functools.partial`` gives ``context`` beforehand, which a signature cannot tell."""
+    while isinstance(model, functools.partial):
+        if "context" in model.keywords:
+            return True
+        model = model.func
+    return False
+
+
 def _takes_context(signature: inspect.Signature | None, batches: int) -> bool:
     """Whether a parameter named ``context`` is left after the batches have taken theirs."""
-    if signature is None or "context" not in signature.parameters:
+    parameter = signature.parameters.get("context") if signature is not None else None
+    if signature is None or parameter is None:
         return False
-    parameter = signature.parameters["context"]
-    if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-        return parameter.default is inspect.Parameter.empty or parameter.default is None
-    if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
-        return False
-    return list(signature.parameters).index("context") >= batches
+    if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD:
+        return list(signature.parameters).index("context") >= batches
+    return parameter.kind is inspect.Parameter.KEYWORD_ONLY
