@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from flowsched.batch import Batch, concat, count_rows, take
+from flowsched.batch import Batch, concat, count_rows, take, with_lengths
 from flowsched.errors import OutputError
 from flowsched.graph import Graph, Node
 from flowsched.graph.rows import NodeRows
@@ -18,7 +18,7 @@ from flowsched.graph.topology import topological_order
 from flowsched.planner.validate import validate_sizes
 from flowsched.runtime.binding import Binding, Model, bind_models
 from flowsched.runtime.context import Context, ReplicaContext, draw_entropy
-from flowsched.session import count_inputs
+from flowsched.runtime.inputs import count_inputs
 
 
 def run_reference(
@@ -71,7 +71,7 @@ def _run_node(
             for name, times in zip(node.inputs, rows.times, strict=True)
         ]
         given = {"context": _context(node, rows, start, stop, drawn)} if bound.wants_context else {}
-        piece = worker(*batches, **given)
+        piece = with_lengths(worker(*batches, **given), bound.padding)
         expected = node.unit // node.collapse * node.expand
         if count_rows(piece) not in (None, expected):
             problem, mend = f"it returned {count_rows(piece)} rows, not {expected}", "Return one for each row"

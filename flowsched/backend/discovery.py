@@ -49,17 +49,17 @@ def load_backend(name: str) -> type[Backend]:
     """Import the backend called ``name``.
 
     Raises:
-        BackendError: there is none of this name, or it cannot be imported (the ImportError is the cause).
+        BackendError: there is none of this name, or it cannot be imported (what the import raised is the cause).
     """
     found: dict[str, EntryPoint] = {entry.name: entry for entry in entry_points(group=GROUP)}
     if name not in found:
         raise BackendError(f"there is no backend {name!r}. {say_known(str(name), sorted(found), 'backends')}")
     try:
         loaded = found[name].load()
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # a library that it needs may fail in any way, e.g. OSError for a missing .so
         raise BackendError(
-            f"backend {name!r} ({found[name].value}) cannot be loaded: {error}. "
-            f'Install what it needs: pip install "flowsched[{name}]"'
+            f"backend {name!r} ({found[name].value}) cannot be loaded: {error or type(error).__name__}. "
+            f"Install what it needs: {_install_command(found[name])}"
         ) from error
     if not (inspect.isclass(loaded) and issubclass(loaded, Backend)):
         raise BackendError(
@@ -81,6 +81,11 @@ def make_backend(backend: str | Backend, options: Mapping[str, Any]) -> Backend:
                 f"Give them to {type(backend).__name__}(...)"
             )
         return backend
+    given: object = backend
+    if not isinstance(given, str):
+        raise BackendError(
+            f"backend is {given!r} ({type(given).__name__}). Give the name of a backend or an instance of one"
+        )
     kind = load_backend(backend)
     known = list(inspect.signature(kind).parameters)
     for name in options:
@@ -89,3 +94,12 @@ def make_backend(backend: str | Backend, options: Mapping[str, Any]) -> Backend:
                 f"backend {backend!r} has no option {name!r}. {say_known(name, known, 'options')}"
             )
     return kind(**options)
+
+
+def _install_command(entry: EntryPoint) -> str:
+    distribution = entry.dist.name if entry.dist else "flowsched"
+    return (
+        f'pip install "{distribution}[{entry.name}]"'
+        if distribution == "flowsched"
+        else f"pip install --upgrade {distribution}"
+    )

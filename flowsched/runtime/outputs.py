@@ -14,8 +14,13 @@ class UnknownOutputError(FlowschedError, KeyError):
     code = "unknown-output"
 
     def __init__(self, name: object, known: Sequence[str]) -> None:
+        self.name = name
+        self.known = tuple(known)
         self.sentence = f"{name!r} is no output. {say_known(str(name), known, 'outputs')}"
         super().__init__(self.sentence)
+
+    def __reduce__(self) -> tuple[type[UnknownOutputError], tuple[object, tuple[str, ...]]]:
+        return type(self), (self.name, self.known)
 
     def __str__(self) -> str:
         return self.sentence
@@ -52,6 +57,9 @@ class Outputs(Mapping[str, Batch]):
         if len(pieces) > 1:
             pieces = self._pieces[name] = (concat(pieces, self._paddings[name]),)
         return pieces[0]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._pieces  # the mapping's own way would join the batches
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._pieces)

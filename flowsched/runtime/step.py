@@ -67,11 +67,13 @@ class Step:
         Raises:
             OutputError: fragments of one input do not fit together.
         """
-        reads = self.program.reads(call)
-        try:
-            return [self._join(call, i, read, outputs) for i, read in enumerate(reads)]
-        except BatchError as error:
-            raise self._unreadable(call, error) from error
+        batches = []
+        for at, read in enumerate(self.program.reads(call)):
+            try:
+                batches.append(self._join(call, at, read, outputs))
+            except BatchError as error:
+                raise self._unreadable(call, read, error) from error
+        return batches
 
     def run(
         self,
@@ -155,9 +157,10 @@ class Step:
             batch = concat(parts, bound.padding if bound else None)
         return batch if read.times == 1 else spread(batch, read.start, read.stop, read.times)
 
-    def _unreadable(self, call: int, error: BatchError) -> RunError:
-        read = next(read for read in self.program.reads(call) if len(read.fragments) > 1)
-        producers = ", ".join(self._say(producer) for producer, _, _ in read.fragments[:4])
+    def _unreadable(self, call: int, read: Read, error: BatchError) -> RunError:
+        shown, left = read.fragments[:4], len(read.fragments) - 4
+        producers = ", ".join(self._say(producer) for producer, _, _ in shown)
+        producers += f" and {left} more" if left > 0 else ""
         problem = f"it cannot read the fragments of {producers} as one batch: {error.problem}"
         return OutputError(problem, error.mend, **self.place(call))
 
