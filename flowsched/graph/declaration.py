@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import unified_diff
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -186,14 +187,54 @@ class Graph:
             "outputs": list(self.outputs),
         }
 
+    def diff(self, other: Graph) -> str:
+        """Return what turns this graph into ``other``, as a unified diff of one row a node.
+
+        It is empty where the graphs are equal.
+
+        >>> small, large = (Graph("g", ["x"], [Node("a", inputs=["x"], replicas=n)]) for n in (2, 8))
+        >>> print(small.diff(large))
+        --- g
+        +++ g
+        @@ -1,3 +1,3 @@
+         g: sources x; outputs a
+           name  inputs  replicas
+        -  a     x       2
+        +  a     x       8
+        """
+        header, *rows = _aligned_rows((*self.nodes, *other.nodes))
+        own, others = (
+            [_heading(self), header, *rows[: len(self)]],
+            [_heading(other), header, *rows[len(self) :]],
+        )
+        return "\n".join(unified_diff(own, others, self.name, other.name, lineterm=""))
+
+    # What a graph is shown with stands above it and is loaded only when it is asked for.
+
+    def to_mermaid(self) -> str:
+        """Return the graph as a Mermaid flowchart."""
+        from flowsched.inspect.diagrams import to_mermaid
+
+        return to_mermaid(self)
+
+    def to_dot(self) -> str:
+        """Return the graph in Graphviz's DOT."""
+        from flowsched.inspect.diagrams import to_dot
+
+        return to_dot(self)
+
+    def _repr_html_(self) -> str:
+        from flowsched.inspect.notebook import graph_html
+
+        return graph_html(self)
+
     def __repr__(self) -> str:
         return (
             f"<Graph {self.name}: {len(self.nodes)} nodes, {sum(n.replicas for n in self.owners())} replicas>"
         )
 
     def __str__(self) -> str:
-        heading = f"{self.name}: sources {', '.join(self.sources)}; outputs {', '.join(self.outputs)}"
-        return "\n".join([heading, *_aligned_rows(self.nodes)])
+        return "\n".join([_heading(self), *_aligned_rows(self.nodes)])
 
 
 def _tupled(value: Any) -> Any:
@@ -203,6 +244,10 @@ def _tupled(value: Any) -> Any:
 def _unread(nodes: tuple[Node, ...]) -> tuple[str, ...]:
     read = {name for node in nodes for name in node.inputs}
     return tuple(node.name for node in nodes if node.name not in read)
+
+
+def _heading(graph: Graph) -> str:
+    return f"{graph.name}: sources {', '.join(graph.sources)}; outputs {', '.join(graph.outputs)}"
 
 
 def _aligned_rows(nodes: tuple[Node, ...]) -> list[str]:

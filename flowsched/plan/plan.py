@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +17,11 @@ from flowsched.graph.rows import NodeRows, find_rows
 from flowsched.plan.notation import Call, Feed, Fragment
 from flowsched.plan.table import Int64, Table
 
+if TYPE_CHECKING:
+    from flowsched.inspect.explanation import Explanation
+    from flowsched.inspect.summary import NodeSummary
+
+FORMAT_NAME = "flowsched-plan"
 FORMAT_VERSION = 1
 
 
@@ -43,7 +50,7 @@ class Plan:
     def header(self) -> dict[str, object]:
         """Return what identifies the plan beside its table: format version, graph and samples."""
         return {
-            "format": "flowsched-plan",
+            "format": FORMAT_NAME,
             "version": FORMAT_VERSION,
             "samples": self.samples,
             "graph": self.graph.to_dict(),
@@ -77,13 +84,88 @@ class Plan:
     def __hash__(self) -> int:
         return hash(self.hash)
 
+    def __repr__(self) -> str:
+        sizes = f"{self.samples} samples, {self.table.calls} calls"
+        return f"<Plan {self.graph.name}: {sizes}, hash {self.hash[:12]}>"
+
+    # What a plan is shown with stands above it and is loaded only when it is asked for.
+
+    def __str__(self) -> str:
+        from flowsched.inspect.text import render_plan
+
+        return render_plan(self)
+
+    def _repr_html_(self) -> str:
+        from flowsched.inspect.notebook import plan_html
+
+        return plan_html(self)
+
+    def explain(
+        self,
+        *,
+        node: str | None = None,
+        edge: str | tuple[str, str] | None = None,
+        sample: int | None = None,
+        replica: str | tuple[str, int] | None = None,
+        limit: int | None = 12,
+    ) -> Explanation:
+        """Answer a question about the plan; see :func:`flowsched.inspect.explain.explain`.
+
+        Args:
+            node: name of a node: the arithmetic of its split, and why it is so.
+            edge: ``"policy->reward"`` or ``("policy", "reward")``: how the producer's calls are divided.
+            sample: a sample id: where it goes, node by node.
+            replica: ``"policy.1"`` or ``("policy", 1)``: its queue.
+            limit: the most calls or fragments that are listed; None lists all.
+
+        Raises:
+            ExplainError: there is no such node, edge, sample or replica, or no answer to all of them together.
+        """
+        from flowsched.inspect.explain import explain
+
+        return explain(self, node=node, edge=edge, sample=sample, replica=replica, limit=limit)
+
+    def summary(self) -> tuple[NodeSummary, ...]:
+        """Return the numbers of each node, in the order in which the graph declares them."""
+        from flowsched.inspect.summary import summarise
+
+        return summarise(self)
+
+    def to_mermaid(self) -> str:
+        """Return the graph as a Mermaid flowchart, with the plan's numbers on its nodes and edges."""
+        from flowsched.inspect.diagrams import to_mermaid
+
+        return to_mermaid(self)
+
+    def to_dot(self) -> str:
+        """Return the graph in Graphviz's DOT, with the plan's numbers on its nodes and edges."""
+        from flowsched.inspect.diagrams import to_dot
+
+        return to_dot(self)
+
+    def to_json(self) -> str:
+        """Return the plan as the text of a ``.json`` plan file."""
+        from flowsched.plan.files import plan_to_json  # it makes plans
+
+        return plan_to_json(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the plan to a ``.json`` or ``.npz`` file, which ``load_plan`` reads.
+
+        Raises:
+            PlanFileError: the suffix is another, or the file cannot be written.
+        """
+        from flowsched.plan.files import save_plan
+
+        save_plan(self, path)
+
     def call(self, number: int) -> Call:
         """Return the call with this number (its place in the table) in the form that prints and parses."""
         table, index = self.table, int(self.table.node[number])
         node, rows = self.graph.nodes[index], self.rows[self.graph.nodes[index].name]
         first = int(self.feed_offsets[index] + (number - self.call_offsets[index]) * len(node.inputs))
         feeds = tuple(
-            Feed(tuple(self._fragment(at) for at in range(table.feed[feed], table.feed[feed + 1])), times)
+            Feed(tuple(self.fragment(at) for at in range(table.feed[feed], table.feed[feed + 1])), times)
             for feed, times in enumerate(rows.times, first)
         )
         return Call(
@@ -102,7 +184,8 @@ class Plan:
         start, stop = int(self.table.start[number]), int(self.table.stop[number])
         return int(start // read), int(-(-stop // read))
 
-    def _fragment(self, at: int) -> Fragment:
+    def fragment(self, at: int) -> Fragment:
+        """Return the fragment with this number (its place in the table) in the form that prints and parses."""
         table = self.table
         producer = int(table.producer[at])
         rows = int(table.fragment_start[at]), int(table.fragment_stop[at])

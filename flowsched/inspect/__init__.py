@@ -1,0 +1,1 @@
+"""Looking into plans and graphs: text, numbers, explanations, diagrams, notebook tables."""
