@@ -5,12 +5,11 @@ which replica, and :func:`run` the plan, or :func:`start` a session, on any back
 """
 
 from flowsched.batch import Batch, Padding, pads
-
 from flowsched.check import check_plan as check
 from flowsched.errors import FlowschedError
 from flowsched.graph import Graph, Node
 from flowsched.graph.files import load_graph, save_graph
-from flowsched.plan import Plan
+from flowsched.plan import Plan, load_plan, parse_calls
 from flowsched.planner import compile_plan as compile
 from flowsched.runtime.context import Context, ReplicaContext
 from flowsched.runtime.outputs import Outputs
@@ -30,7 +29,9 @@ __all__ = [
     "check",
     "compile",
     "load_graph",
+    "load_plan",
     "pads",
+    "parse_calls",
     "run",
     "save_graph",
     "start",
