@@ -2,6 +2,6 @@
 
 from flowsched.address.data import load_data
 from flowsched.address.job import Job, load_job
-from flowsched.address.modules import load_object
+from flowsched.address.modules import importable, load_object
 
-__all__ = ["Job", "load_data", "load_job", "load_object"]
+__all__ = ["Job", "importable", "load_data", "load_job", "load_object"]

@@ -42,6 +42,14 @@ def load_object(address: str) -> Any:
     return found
 
 
+@contextmanager
+def importable(address: str | None) -> Iterator[None]:
+    """Keep the folder that an address imports from first on ``sys.path``, for what is imported later on."""
+    folder = None if address is None else _folder_of(split_address(address)[0])
+    with first_on_path(folder):
+        yield
+
+
 def split_address(address: str) -> tuple[str, str | None]:
     """Return the file or module, and the name in it if one is given."""
     if address.endswith(".py"):
@@ -54,16 +62,18 @@ def split_address(address: str) -> tuple[str, str | None]:
 
 def open_module(target: str, address: str) -> tuple[ModuleType, Path]:
     """Import a file or a module; return it with the folder that its own imports are looked for in first."""
-    if target.endswith(".py"):
+    folder = _folder_of(target)
+    with first_on_path(folder):
+        if not target.endswith(".py"):
+            return _import_module(target, address), folder
         path = Path(target)
         if not path.is_file():
             raise AddressError(f"there is no file {target}. {_say_neighbours(path)}")
-        folder = path.resolve().parent
-        with first_on_path(folder):
-            return _import_file(path, address), folder
-    folder = Path.cwd()
-    with first_on_path(folder):
-        return _import_module(target, address), folder
+        return _import_file(path, address), folder
+
+
+def _folder_of(target: str) -> Path:
+    return Path(target).resolve().parent if target.endswith(".py") else Path.cwd()
 
 
 def _import_file(path: Path, address: str) -> ModuleType:

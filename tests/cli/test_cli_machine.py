@@ -1,0 +1,80 @@
+"""What the command line says of this machine, its backends and the schema; help and exit codes."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from flowsched.backend import find_backends
+from flowsched.cli.app import COMMANDS
+from flowsched.cli.exit_codes import MEANINGS
+from flowsched.graph.schema import graph_schema
+from tests.cli.command_line import Cli
+
+
+def test_schema_prints_the_published_schema(cli: Cli) -> None:
+    assert cli("schema").json == graph_schema()
+    assert cli("schema", "--json").out == cli("schema").out
+
+
+def test_backends_lists_what_is_installed(cli: Cli) -> None:
+    (threads,) = [entry for entry in cli("backends", "--json").json["backends"] if entry["name"] == "threads"]
+    assert set(threads) == {"name", "target", "distribution", "version"}
+    assert threads["target"] == "flowsched_threads:ThreadsBackend"
+    assert "flowsched_threads:ThreadsBackend" in cli("backends").out
+
+
+def test_doctor_says_what_is_there(cli: Cli) -> None:
+    found = cli("doctor", "threads", "--json").json
+    assert set(found) == {"python", "system", "cores", "packages", "extras", "backends"}
+    assert found["cores"] >= 1
+    assert found["packages"]["flowsched"] == importlib.metadata.version("flowsched")
+    assert found["backends"][0]["problem"] is None
+    assert found["backends"][0]["facts"]["threads_left"] > 0
+    out = cli("doctor", "threads").out
+    assert "backend threads" in out
+    assert "threads_left" in out
+
+
+def test_doctor_names_what_an_extra_lacks_and_the_command_that_mends_it(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists = ["numpy>=1", "torch>=2.4; extra == 'torch'", "no-such-package>=1; extra == 'dream'"]
+    monkeypatch.setattr("flowsched.cli.doctor.requires", lambda _: lists)
+    assert cli("doctor", "threads", "--json").json["extras"]["dream"] == ["no-such-package"]
+    assert (
+        "extra 'dream' lacks no-such-package: pip install \"flowsched[dream]\""
+        in cli("doctor", "threads").out
+    )
+
+
+def test_doctor_exits_with_4_where_a_named_backend_does_not_work(cli: Cli) -> None:
+    assert "there is no backend 'dream'" in cli("doctor", "dream", ends=4).out
+    found = cli("doctor", "threads", "dream", "--json", ends=4).json
+    assert [entry["problem"] is None for entry in found["backends"]] == [True, False]
+
+
+def test_doctor_survives_a_backend_that_breaks_while_it_loads(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = EntryPoint("broken", "no_such_backend_package:Backend", "flowsched.backends")
+    real = importlib.metadata.entry_points(group="flowsched.backends")
+    monkeypatch.setattr("flowsched.backend.discovery.entry_points", lambda **_: [*real, broken])
+    found = {entry["name"]: entry for entry in cli("doctor", "--json").json["backends"]}
+    assert "no_such_backend_package" in found["broken"]["problem"]
+    assert found["threads"]["problem"] is None
+    assert "broken" in {entry.name for entry in find_backends()}
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=str)
+def test_help_documents_every_exit_code(cli: Cli, command: list[str]) -> None:
+    out = cli(*command, "--help").out
+    for code, meaning in MEANINGS.items():
+        assert f"{code:>3}  {meaning}" in out
+    assert not command or "--json" in out
+
+
+def test_the_version_is_that_of_the_distribution(cli: Cli) -> None:
+    assert cli("--version").out.strip() == importlib.metadata.version("flowsched")

@@ -1,0 +1,216 @@
+"""Running a job from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flowsched as fs
+from flowsched.address import load_job
+from flowsched.cli.results import ResultError, save_results
+from tests.cli.command_line import JOB, Cli
+
+ANSWERS = [f"{prompt} {i}" for prompt in ("a", "bb", "ccc", "dddd", "eeeee") for i in range(2)]
+LENGTHS = [len(answer) for answer in ANSWERS]
+
+
+def test_run_prints_a_summary_on_stdout_and_progress_on_stderr(cli: Cli) -> None:
+    ended = cli("run", "job.py")
+    assert [line.split() for line in ended.out.splitlines()[:3]] == [
+        ["output", "rows", "columns"],
+        ["policy", "10", "answer"],
+        ["reward", "10", "length"],
+    ]
+    assert ended.out.splitlines()[3].startswith("5 samples, 8 calls, ")
+    assert set(ended.err.splitlines()) == {"policy 2/2 calls, 5/5 rows", "reward 6/6 calls, 10/10 rows"}
+
+
+def test_run_in_json_has_its_documented_shape(cli: Cli) -> None:
+    found = cli("run", "job.py", "--json").json
+    assert list(found) == ["graph", "backend", "samples", "calls", "seconds", "outputs", "saved"]
+    assert found["outputs"] == {
+        "policy": {"rows": 10, "columns": ["answer"]},
+        "reward": {"rows": 10, "columns": ["length"]},
+    }
+    assert (found["graph"], found["backend"], found["samples"], found["saved"]) == ("job", "threads", 5, None)
+
+
+def test_results_are_saved_row_by_row_with_their_samples(cli: Cli, folder: Path) -> None:
+    assert "saved to out.jsonl" in cli("run", "job.py", "--output", "out.jsonl").out
+    rows = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+    assert rows == [
+        *(
+            {"output": "policy", "sample": i // 2, "row": i, "value": {"answer": a}}
+            for i, a in enumerate(ANSWERS)
+        ),
+        *(
+            {"output": "reward", "sample": i // 2, "row": i, "value": {"length": n}}
+            for i, n in enumerate(LENGTHS)
+        ),
+    ]
+
+
+def test_results_are_saved_as_columns(cli: Cli, folder: Path) -> None:
+    cli("run", "job.py", "--output", "out.json")
+    expected = {"policy": {"answer": ANSWERS}, "reward": {"length": LENGTHS}}
+    assert json.loads((folder / "out.json").read_text()) == expected
+
+
+def test_results_are_saved_as_arrays(cli: Cli) -> None:
+    cli("run", "job.py", "--output", "out.npz")
+    with np.load("out.npz") as arrays:
+        assert arrays["reward/length"].tolist() == LENGTHS
+        assert arrays["policy/answer"].tolist() == ANSWERS
+
+
+def test_columns_of_every_kind_are_saved(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    nodes = [fs.Node(name, inputs=["x"]) for name in ("bare", "nested", "none")]
+    plan = fs.compile(fs.Graph("kinds", ["x"], nodes), samples=2)
+    outputs = {
+        "bare": torch.ones(2, 2, dtype=torch.bfloat16),
+        "nested": {"inner": {"ids": np.arange(2), "text": ["ä", "b"]}, "nothing": None},
+        "none": None,
+    }
+    save_results(outputs, plan, tmp_path / "out.json")
+    assert json.loads((tmp_path / "out.json").read_text()) == {
+        "bare": [[1.0, 1.0], [1.0, 1.0]],
+        "nested": {"inner": {"ids": [0, 1], "text": ["ä", "b"]}, "nothing": None},
+        "none": None,
+    }
+    save_results(outputs, plan, tmp_path / "out.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["value"] for row in rows] == [
+        [1.0, 1.0],
+        [1.0, 1.0],
+        {"inner": {"ids": 0, "text": "ä"}, "nothing": None},
+        {"inner": {"ids": 1, "text": "b"}, "nothing": None},
+    ]
+
+
+def test_columns_that_a_file_cannot_hold_are_named(tmp_path: Path) -> None:
+    plan = fs.compile(fs.Graph("g", ["x"], [fs.Node("a", inputs=["x"])]), samples=2)
+    with pytest.raises(ResultError, match=r"output 'a', column 'ids': .* Save it as .json or .jsonl"):
+        save_results({"a": {"ids": [[1], [1, 2]]}}, plan, tmp_path / "out.npz")
+    with pytest.raises(ResultError, match=r"output 'a': JSON cannot hold it, .*complex"):
+        save_results({"a": [1j, 2j]}, plan, tmp_path / "out.jsonl")
+
+
+def test_only_the_first_samples_are_taken_when_told_so(cli: Cli) -> None:
+    assert cli("run", "job.py", "-n", 2, "--json").json["outputs"]["reward"]["rows"] == 4
+    assert "6 samples are asked for, the data has 5" in cli("run", "job.py", "-n", 6, ends=3).err
+
+
+def test_a_graph_file_runs_with_models_and_data_of_its_own_address(cli: Cli, folder: Path) -> None:
+    (folder / "data.jsonl").write_text('"a"\n"bb"\n')
+    (folder / "data.json").write_text('{"prompts": ["a", "bb", "ccc"]}')
+    for data, samples in {"data.jsonl": 2, "data.json": 3, "job.py:data": 5}.items():
+        found = cli("run", "job.yaml", "--models", "job.py:models", "--data", data, "--json").json
+        assert found["samples"] == samples
+
+
+def test_models_may_import_their_neighbours_when_they_are_built(cli: Cli, folder: Path) -> None:
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "late_cli_neighbour.py").write_text("size = 3\n")
+    (folder / "elsewhere" / "models.py").write_text(
+        "class Policy:\n"
+        "    def __init__(self):\n"
+        "        from late_cli_neighbour import size\n"
+        "    def __call__(self, prompts):\n"
+        "        return {'answer': [p for p in prompts for _ in range(2)]}\n"
+        "models = {'policy': Policy, 'reward': lambda answers: answers}\n"
+    )
+    cli("run", "job.yaml", "--models", "elsewhere/models.py:models", "--data", "job.py:data")
+
+
+def test_settings_change_how_but_not_what_is_computed(cli: Cli, folder: Path) -> None:
+    cli("run", "job.py", "--output", "one.json")
+    wide = ["--set", "nodes.reward.replicas=6", "--set", "nodes.policy.batch_size=none"]
+    assert "reward 10/10 calls" not in cli("run", "job.py", "--output", "two.json", *wide).err
+    cli("run", "job.py", "--output", "three.json", "--set", "nodes.reward.batch_size=1", "--max-in-flight", 1)
+    files = [(folder / f"{name}.json").read_text() for name in ("one", "two", "three")]
+    assert files[0] == files[1] == files[2]
+
+
+def test_a_failing_worker_shows_its_traceback_first_and_exits_with_1(cli: Cli) -> None:
+    ended = cli("run", "job.py", "--data", "job.py:bad_data", ends=1)
+    shown = ended.err[ended.err.index("Traceback") :]
+    line = JOB.splitlines().index('        raise ValueError("a bad answer")') + 1
+    assert f'job.py", line {line}, in reward' in shown
+    assert "flowsched" not in shown
+    assert "ValueError: a bad answer\nerror: node 'reward', replica" in shown
+    assert ended.out == ""
+
+
+def test_a_failing_worker_in_json_is_an_object_with_its_traceback(cli: Cli) -> None:
+    error = cli("run", "job.py", "--data", "job.py:bad_data", "--json", ends=1).json["error"]
+    assert set(error) == {"code", "message", "problems", "node", "replica", "call", "samples", "traceback"}
+    assert (error["code"], error["node"]) == ("worker", "reward")
+    assert error["traceback"].endswith("ValueError: a bad answer")
+
+
+def test_a_worker_that_returns_too_few_rows_fails_without_a_traceback(cli: Cli, folder: Path) -> None:
+    (folder / "few.py").write_text("models = {'policy': lambda x: [1], 'reward': len}\n")
+    err = cli("run", "job.py", "--models", "few.py:models", ends=1).err
+    assert "error: node 'policy'" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["job.yaml"], "job.yaml holds no models. Give --models"),
+        (["job.yaml", "--models", "job.py:models"], "job.yaml holds no data. Give --data"),
+        (["job.py", "--models", "job.py:data"], "missing-model"),
+        (["job.py", "--data", "job.py:models"], "surplus-input"),
+        (["job.py", "--data", "missing.json"], "missing.json: no such file"),
+        (["job.py", "--models", "job.py:model"], "Did you mean 'models'"),
+    ],
+)
+def test_what_does_not_fit_the_graph_is_refused_before_anything_starts(
+    cli: Cli, arguments: list[str], said: str
+) -> None:
+    ended = cli("run", *arguments, ends=3)
+    assert said in ended.err
+    assert "calls" not in ended.err
+
+
+def test_an_unknown_backend_exits_with_4(cli: Cli) -> None:
+    assert (
+        "there is no backend 'thread'. Did you mean 'threads'?"
+        in cli("run", "job.py", "--backend", "thread", ends=4).err
+    )
+
+
+def test_more_replicas_than_the_machine_can_hold_exit_with_4(cli: Cli, folder: Path) -> None:
+    (folder / "wide.py").write_text(
+        "import flowsched as fs\n"
+        "graph = fs.Graph('wide', ['x'], [fs.Node('a', ['x'], replicas=1_000_000)])\n"
+        "models = {'a': lambda x: x}\n"
+        "data = {'x': [0] * 1_000_000}\n"
+    )
+    assert "replicas" in cli("run", "wide.py", ends=4).err
+
+
+@pytest.mark.parametrize("output", ["out.csv", "missing/out.json", "out", "folder.json"])
+def test_an_output_that_could_not_be_written_is_refused_before_the_run(
+    cli: Cli, folder: Path, output: str
+) -> None:
+    (folder / "folder.json").mkdir()
+    ended = cli("run", "job.py", "--output", output, ends=2)
+    assert "calls" not in ended.err
+
+
+def test_data_is_not_read_for_a_backend_that_is_not_there(cli: Cli, folder: Path) -> None:
+    lazy = "def __getattr__(name):\n    raise RuntimeError(name)\n"
+    text = (folder / "job.py").read_text().partition("models = ")[0] + "models = {}\n" + lazy
+    (folder / "lazy.py").write_text(text)
+    cli("run", "lazy.py", "--backend", "no", ends=4)
+    assert "reading 'data' of lazy.py failed" in cli("run", "lazy.py", ends=3).err
+
+
+def test_every_graph_of_the_job_file_is_one_graph(folder: Path) -> None:
+    assert load_job(folder / "job.py").graph == load_job(folder / "job.yaml").graph
