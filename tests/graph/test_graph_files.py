@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -337,3 +338,38 @@ def test_plain_data_is_refused_under_the_names_that_its_values_were_given() -> N
         graph_from_dict(data, "ppo.py", {("nodes", 0, "replicas"): "--set nodes.policy.replicas=0"})
     (problem,) = caught.value.problems
     assert problem.place == "--set nodes.policy.replicas=0: node 'policy', replicas"
+
+
+_FRAGMENTS = st.sampled_from(
+    ["name", "nodes", "sources", ": ", "- ", "\n", "  ", "[", "]", "{", "}", ",", '"', "'", "\\", "\t", "\r", "&a ",
+     "*a", "<<: ", "!!int ", "!!map ", "!!bool ", "!x ", "? ", "| ", "> ", "%YAML 1.2\n", "---", "...", "#", "no", "~", "1e9", "0o7",
+     "1:30", "2020-01-01", ".nan", ".inf", "\u2028", "\x85", "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"), "\\ud83d"]
+)  # fmt: skip
+
+
+@given(
+    parts=st.lists(_FRAGMENTS | st.text(max_size=2), max_size=25), suffix=st.sampled_from([".yaml", ".json"])
+)
+@settings(max_examples=400, deadline=None)
+def test_any_text_is_a_graph_or_a_graph_error(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str], suffix: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"any{suffix}"
+    path.write_bytes("".join(parts).encode(errors="surrogatepass"))
+    try:
+        load_graph(path)
+    except GraphError as error:
+        assert error.problems
+        assert all(str(path) in problem.place for problem in error.problems)
+
+
+@pytest.mark.parametrize(
+    "text", ["a: [1", "a: \x07", "name: g\nsources: [x]\nnodes:\n- {name: a, inputs: [y]}\n"]
+)
+def test_files_read_the_same_where_libyaml_is_missing(
+    write: Write, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    path = write(text)
+    fast = problems_of(path)
+    monkeypatch.setattr("flowsched.graph.yaml_document._LOADER", yaml.SafeLoader)
+    assert [code for code, _ in problems_of(path)] == [code for code, _ in fast]
