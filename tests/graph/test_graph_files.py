@@ -341,10 +341,24 @@ def test_plain_data_is_refused_under_the_names_that_its_values_were_given() -> N
 
 
 _FRAGMENTS = st.sampled_from(
-    ["name", "nodes", "sources", ": ", "- ", "\n", "  ", "[", "]", "{", "}", ",", '"', "'", "\\", "\t", "\r", "&a ",
-     "*a", "<<: ", "!!int ", "!!map ", "!!bool ", "!x ", "? ", "| ", "> ", "%YAML 1.2\n", "---", "...", "#", "no", "~", "1e9", "0o7",
-     "1:30", "2020-01-01", ".nan", ".inf", "\u2028", "\x85", "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"), "\\ud83d"]
-)  # fmt: skip
+    ["name", "nodes", "sources", ": ", "- ", "\n", "  ", "[", "]", "{", "}", ",", '"', "'", "\\", "\t", "\r"]
+    + [
+        "&a ",
+        "*a",
+        "<<: ",
+        "!!int ",
+        "!!map ",
+        "!!bool ",
+        "!x ",
+        "? ",
+        "| ",
+        "> ",
+        "%YAML 1.2\n",
+        "---",
+        "...",
+    ]
+    + ["#", "no", "~", "1e9", "0o7", "1:30", "2020-01-01", ".nan", ".inf", "\u2028", "\x85", "\\ud83d"]
+)
 
 
 @given(
@@ -356,11 +370,13 @@ def test_any_text_is_a_graph_or_a_graph_error(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / f"any{suffix}"
     path.write_bytes("".join(parts).encode(errors="surrogatepass"))
+    places = [str(path)]
     try:
         load_graph(path)
     except GraphError as error:
-        assert error.problems
-        assert all(str(path) in problem.place for problem in error.problems)
+        places = [problem.place for problem in error.problems]
+    assert places
+    assert all(place.startswith(str(path)) for place in places)
 
 
 @pytest.mark.parametrize(
