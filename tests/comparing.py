@@ -1,0 +1,48 @@
+"""Whether two batches are the same, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def assert_same(left: Any, right: Any, place: str = "the batch") -> None:
+    """Fail, naming the place, unless both have the same keys, kinds, dtypes, shapes and bits.
+
+    The order of keys does not matter. Elements of lists are compared likewise: nothing need be identical, since
+    other backends carry batches to other processes.
+    """
+    assert type(left) is type(right), f"{place} is a {type(left).__name__} and a {type(right).__name__}"
+    if isinstance(left, dict):
+        assert sorted(left) == sorted(right), f"{place} has keys {sorted(left)} and {sorted(right)}"
+        for key in left:
+            assert_same(left[key], right[key], f"{place}[{key!r}]")
+    elif isinstance(left, list | tuple):
+        assert len(left) == len(right), f"{place} has {len(left)} and {len(right)} elements"
+        for at, (one, other) in enumerate(zip(left, right, strict=True)):
+            assert_same(one, other, f"{place}[{at}]")
+    elif isinstance(left, np.ndarray):
+        _assert_same_arrays(left, right, place)
+    elif isinstance(left, torch.Tensor):
+        what = [(tensor.dtype, tuple(tensor.shape)) for tensor in (left, right)]
+        assert what[0] == what[1], f"{place} is {what[0]} and {what[1]}"
+        assert torch.equal(_bytes_of(left), _bytes_of(right)), f"{place} is {left} and {right}"
+    elif isinstance(left, float):
+        assert np.float64(left).tobytes() == np.float64(right).tobytes(), f"{place} is {left} and {right}"
+    else:
+        assert left == right, f"{place} is {left!r} and {right!r}"
+
+
+def _assert_same_arrays(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any], place: str) -> None:
+    what = [(array.dtype, array.shape) for array in (left, right)]
+    assert what[0] == what[1], f"{place} is {what[0]} and {what[1]}"
+    if left.dtype.hasobject:
+        assert_same(left.tolist(), right.tolist(), place)
+    else:
+        assert left.tobytes() == right.tobytes(), f"{place} is {left} and {right}"
+
+
+def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)

@@ -1,0 +1,160 @@
+"""Workers that behave: each row of what they return depends on its own row alone.
+
+Backends may run them in other processes, so they stand at the top of a module, and what they observe (who made
+a row, in which call) travels in the rows.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import flowsched as fs
+
+
+def pass_on(batch: Any) -> Any:
+    """Return the very batch that was read."""
+    return batch
+
+
+def add_one(numbers: Any) -> Any:
+    return numbers + 1
+
+
+def add(left: Any, right: Any) -> Any:
+    return left + right
+
+
+def scale(numbers: Any, factor: int) -> Any:
+    return numbers * factor
+
+
+def join(*batches: Any) -> Any:
+    """Return each input as a column of its own."""
+    return {f"input{at}": batch for at, batch in enumerate(batches)}
+
+
+def return_none(*_: Any) -> None:
+    return None
+
+
+def repeat(numbers: Any, times: int) -> Any:
+    """Return ``times`` rows for each, told apart by their last digits: 7 becomes 700, 701, ..."""
+    return (numbers[:, None] * 100 + np.arange(times)).reshape(-1)
+
+
+def sum_groups(numbers: Any, size: int) -> Any:
+    return numbers.reshape(-1, size).sum(axis=1)
+
+
+def subtract_group_mean(numbers: Any, size: int) -> Any:
+    """Return what is meaningful only where whole groups stay together, as GRPO's advantages are."""
+    groups = numbers.reshape(-1, size).astype(np.float64)
+    return (groups - groups.mean(axis=1, keepdims=True)).reshape(-1)
+
+
+def add_one_late(numbers: Any, context: fs.Context) -> Any:
+    """Take so long that calls end in an order far from that of their rows."""
+    time.sleep(0.001 * (int(context.seeds[0]) % 6))
+    return numbers + 1
+
+
+def observe_context(batch: Any, context: fs.Context) -> Any:
+    """Return all that a context says, row by row."""
+    rows = len(batch)
+    return {
+        "node": [context.node] * rows,
+        "replica": np.full(rows, context.replica),
+        "replicas": np.full(rows, context.replicas),
+        "device": [context.device] * rows,
+        "step": np.full(rows, context.step),
+        "start": np.full(rows, context.start),
+        "stop": np.full(rows, context.stop),
+        "sample": context.sample_ids,
+        "cancelled": np.full(rows, context.cancelled()),
+        **observe_chance(batch, context=context),
+    }
+
+
+def observe_chance(batch: Any, *, context: fs.Context) -> Any:
+    """Return what must not depend on replicas, batch size or backend."""
+    noise = [context.rng(row).standard_normal() for row in range(len(batch))]
+    return {"seed": context.seeds, "noise": np.array(noise, dtype=np.float64)}
+
+
+class Scale:
+    """Multiplies by what its constructor was given."""
+
+    def __init__(self, factor: int = 2) -> None:
+        self.factor = factor
+
+    def __call__(self, numbers: Any) -> Any:
+        return numbers * self.factor
+
+
+class Shared:
+    """Serves two nodes, the second of which sees what the first has left in the replica."""
+
+    def __init__(self, context: fs.ReplicaContext) -> None:
+        self.context = context
+        self.token = uuid.uuid4().hex
+        self.generated = 0
+        self.calls = 0
+
+    def __call__(self, batch: Any) -> Any:
+        """Say which replica this is and how often it was called."""
+        self.calls += 1
+        return self._said(len(batch))
+
+    def generate(self, batch: Any) -> Any:
+        self.generated += len(batch)
+        return self._said(len(batch))
+
+    def score(self, batch: Any) -> Any:
+        return self._said(len(batch["token"]))
+
+    def _said(self, rows: int) -> Any:
+        return {
+            "token": [self.token] * rows,
+            "replica": np.full(rows, self.context.replica),
+            "replicas": np.full(rows, self.context.replicas),
+            "owner": [self.context.node] * rows,
+            "generated": np.full(rows, self.generated),
+            "calls": np.full(rows, self.calls),
+            "rows": np.full(rows, rows),
+        }
+
+
+def leave_a_mark(numbers: Any, folder: Path) -> Any:
+    """Leave a file when the call ends, which it does late."""
+    time.sleep(0.01)
+    (folder / uuid.uuid4().hex).touch()
+    return numbers
+
+
+def count_marks(numbers: Any, folder: Path) -> Any:
+    """Return how many calls of others had ended when this one began."""
+    return np.full(len(numbers), len(list(folder.iterdir())))
+
+
+@fs.pads(ids=fs.Padding(-1, lengths="width"), mask=fs.Padding(0, side="left"))
+class Padded:
+    """Returns rows as wide as the largest number in its call."""
+
+    def __call__(self, numbers: Any) -> Any:
+        width = int(numbers.max())
+        ids = np.broadcast_to(numbers[:, None], (len(numbers), width)).copy()
+        return {
+            "ids": ids,
+            "mask": np.ones((len(numbers), width), dtype=bool),
+            "wide": np.full(len(numbers), width),
+        }
+
+
+def undeclared(numbers: Any) -> Any:
+    """Return rows of a width of their own without declaring padding."""
+    return np.ones((len(numbers), int(numbers.max())))
