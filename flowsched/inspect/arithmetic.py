@@ -86,9 +86,9 @@ def _say_calls(summary: NodeSummary) -> str:
     if len(summary.call_counts) > _MOST_TERMS:
         fewest, most = summary.call_counts[-1][0], summary.call_counts[0][0]
         return f"{fewest:,} to {most:,} calls each, of {_either(sizes)}"
-    (calls, replicas), *others = summary.call_counts
-    numbers = [f"{_verb(replicas, 'make')} {count(calls, 'call')}"]
-    numbers += [f"{_verb(replicas, 'make')} {calls:,}" for calls, replicas in others]
+    (most, makers), *others = summary.call_counts
+    numbers = [f"{_verb(makers, 'make')} {count(most, 'call')}"]
+    numbers += [f"{_verb(replicas, 'make')} {number:,}" for number, replicas in others]
     return f"{', '.join(numbers)}, of {_either(sizes)}"
 
 

@@ -8,6 +8,11 @@ from flowsched.inspect.explain_node import explain_node
 from flowsched.inspect.explain_plan import explain_plan
 from flowsched.inspect.explain_replica import explain_replica
 from flowsched.inspect.explain_sample import explain_sample
+from flowsched.inspect.explain_sample_at import (
+    explain_sample_at_node,
+    explain_sample_on_edge,
+    explain_sample_on_replica,
+)
 from flowsched.inspect.explanation import Explanation
 from flowsched.inspect.subjects import Edge, Replica, find_edge, find_node, find_replica, find_sample
 from flowsched.plan import Plan
@@ -65,11 +70,16 @@ def explain(
     ends = None if edge is None else find_edge(plan, edge)
     place = None if replica is None else find_replica(plan, replica)
     if sample is not None:
-        return explain_sample(plan, find_sample(plan, sample), limit, node=index, edge=ends, replica=place)
+        sample = find_sample(plan, sample)
+        if index is not None:
+            return explain_sample_at_node(plan, sample, index, limit)
+        if ends is not None:
+            return explain_sample_on_edge(plan, sample, *ends, limit)
+        if place is not None:
+            return explain_sample_on_replica(plan, sample, *place, limit)
+        return explain_sample(plan, sample, limit)
     if ends is not None:
         return explain_edge(plan, *ends, limit)
     if place is not None:
         return explain_replica(plan, *place, limit, node=index)
-    if index is not None:
-        return explain_node(plan, index, limit)
-    return explain_plan(plan)
+    return explain_plan(plan) if index is None else explain_node(plan, index, limit)

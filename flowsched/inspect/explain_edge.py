@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,7 +121,7 @@ def fragment_table(listed: list[dict[str, Any]], left_out: int = 0, before: int 
     return lines
 
 
-def say_rows(rows: list[int]) -> str:
+def say_rows(rows: Sequence[int]) -> str:
     """Return a half-open range of rows as call notation writes it."""
     return f"[{rows[0]}:{rows[1]}]"
 

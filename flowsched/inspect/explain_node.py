@@ -25,7 +25,7 @@ def explain_node(plan: Plan, index: int, limit: int | None) -> Explanation:
         ("split", wrap("", split, WIDTH - _LABEL_WIDTH)),
         ("why", [line for reason in reasons for line in wrap("", reason, WIDTH - _LABEL_WIDTH)]),
         ("reads", _say_inputs(plan, summary)),
-        ("read by", [say_readers(plan, summary.node).removeprefix("read by ")]),
+        ("read by", wrap("", _say_readers(plan, summary.node), WIDTH - _LABEL_WIDTH)),
         (
             "calls",
             list_calls(plan, calls.numbers, limit, WIDTH - _LABEL_WIDTH, f"print(plan[{calls.name!r}])", ""),
@@ -55,11 +55,9 @@ def labelled(blocks: Iterable[tuple[str, list[str]]]) -> list[str]:
     return lines
 
 
-def say_readers(plan: Plan, node: str) -> str:
-    """Return who reads a node: nodes, the caller, or both."""
-    readers = plan.graph.readers(node)
-    said = f"read by {', '.join(readers)}" if readers else "read by no node"
-    return f"{said}; an output" if node in plan.graph.outputs else said
+def say_neighbours(plan: Plan, summary: NodeSummary) -> str:
+    """Return what a node reads and who reads it."""
+    return f"reads {', '.join(summary.inputs)}; read by {_say_readers(plan, summary.node)}"
 
 
 def call_facts(plan: Plan, number: int) -> dict[str, Any]:
@@ -78,6 +76,11 @@ def call_facts(plan: Plan, number: int) -> dict[str, Any]:
         "makes": list(plan.made_rows(number)),
         "fragments": int(table.feed[first + width] - table.feed[first]),
     }
+
+
+def _say_readers(plan: Plan, node: str) -> str:
+    readers = ", ".join(plan.graph.readers(node)) or "no node"
+    return f"{readers}; an output" if node in plan.graph.outputs else readers
 
 
 def _say_inputs(plan: Plan, summary: NodeSummary) -> list[str]:

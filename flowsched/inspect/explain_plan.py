@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowsched.graph.topology import topological_order
 from flowsched.inspect.arithmetic import say_split
-from flowsched.inspect.explain_node import say_readers
+from flowsched.inspect.explain_node import say_neighbours
 from flowsched.inspect.explanation import Explanation
 from flowsched.inspect.reasons import reasons_of
 from flowsched.inspect.summary import count_idle, summarise
@@ -19,10 +19,7 @@ def explain_plan(plan: Plan) -> Explanation:
     for index in topological_order(plan.graph):
         summary = summaries[index]
         split, reasons = say_split(summary), reasons_of(plan, summary)
-        lines += [
-            "",
-            f"  {summary.node}: reads {', '.join(summary.inputs)}; {say_readers(plan, summary.node)}",
-        ]
+        lines += ["", *wrap(f"  {summary.node}: ", say_neighbours(plan, summary))]
         for sentence in (split, *reasons):
             lines += wrap("    ", sentence)
         nodes.append({**summary.to_dict(), "split": split, "reasons": reasons})

@@ -13,6 +13,7 @@ from flowsched.inspect.explain_node import call_facts
 from flowsched.inspect.explanation import Explanation
 from flowsched.inspect.listing import WIDTH, list_calls, pick
 from flowsched.inspect.reasons import served_by
+from flowsched.inspect.text import wrap
 from flowsched.plan import Plan
 
 
@@ -40,7 +41,7 @@ def explain_replica(
     numbers = _queue(plan, asked, replica)
     rows = {plan.graph.nodes[index].name: _rows_on(plan, index, replica) for index in asked}
     lines = [
-        f"replica {name} of {plan.graph[owner].replicas}: {_say_load(plan, rows, len(numbers))}",
+        *wrap(f"replica {name} of {plan.graph[owner].replicas}: ", _say_load(plan, rows, len(numbers))),
         *list_calls(plan, numbers, limit, WIDTH),
     ]
     picked = pick(len(numbers), limit)

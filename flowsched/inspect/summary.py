@@ -73,7 +73,7 @@ class NodeSummary:
         return {
             "node": self.node,
             "inputs": list(self.inputs),
-            "replicas_of": self.owner,
+            "owner": self.owner,
             "replicas": self.replicas,
             "used": self.used,
             "idle": self.idle,
