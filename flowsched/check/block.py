@@ -98,8 +98,12 @@ def locate(blocks: Sequence[Block], number: int) -> tuple[Block, int]:
 def say_more(wrong: np.ndarray[tuple[int], np.dtype[np.bool_]], what: str) -> str:
     """Return how many others are wrong in the same way, as the end of a sentence.
 
-    >>> say_more(np.array([True, False, True, True]), "calls")
+    Args:
+        wrong: which are wrong.
+        what: the word for one of them.
+
+    >>> say_more(np.array([True, False, True, True]), "call")
     ' (and 2 more calls)'
     """
     others = int(np.count_nonzero(wrong)) - 1
-    return f" (and {others} more {what})" if others > 0 else ""
+    return f" (and {others} more {what}{'s' if others > 1 else ''})" if others > 0 else ""

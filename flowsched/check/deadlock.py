@@ -39,7 +39,7 @@ def _find_repeated(blocks: Sequence[Block], sequence: Int64) -> Iterator[Problem
     if beyond.any():
         number, message = (
             int(beyond.argmax()),
-            f"but there are {len(sequence)} calls{say_more(beyond, 'calls')}",
+            f"but there are {len(sequence)} calls{say_more(beyond, 'call')}",
         )
     else:
         seen = np.zeros(len(sequence), np.bool_)
@@ -73,7 +73,7 @@ def _find_queued_before(
             block, at = locate(blocks, int(queued[k + 1]))
             message = (
                 f"it comes at place {place[k + 1]} of the sequence, but its replica first runs "
-                f"{before.say_call(before_at)}, at place {place[k]}{say_more(falls, 'calls')}"
+                f"{before.say_call(before_at)}, at place {place[k]}{say_more(falls, 'call')}"
             )
             yield block.blame("no-deadlock", at, message, "Let the sequence agree with every queue")
 
@@ -95,7 +95,7 @@ def _find_read_too_early(block: Block, inflow: Inflow, makers: Makers) -> Iterat
         read = makers.say(int(producer[fragment]), *rows)
         message = (
             f"it comes at place {block.sequence[at]} of the sequence, but reads {read}, "
-            f"made at place {made[fragment]}{say_more(early, 'calls')}"
+            f"made at place {made[fragment]}{say_more(early, 'call')}"
         )
         yield block.blame(
             "no-deadlock", at, message, "Let the calls that make rows come before those that read"

@@ -43,7 +43,7 @@ def find_replica_problems(block: Block) -> Iterator[Problem]:
         at = int(unknown.argmax())
         message = f"it is on replica {block.replica[at]}, but there are {block.replicas}, counted from 0"
         mend = f"Give it one of the replicas 0 to {block.replicas - 1}"
-        yield block.blame("table", at, message + say_more(unknown, "calls"), mend)
+        yield block.blame("table", at, message + say_more(unknown, "call"), mend)
 
 
 def deal_out(block: Block) -> Dealt:

@@ -31,7 +31,7 @@ def _find_skipped_replicas(block: Block) -> Iterator[Problem]:
         at = int(wrong.argmax())
         message = (
             f"it is on replica {block.replica[at]}, but wave {block.wave[at]} has come to replica {due[at]}"
-            f"{say_more(wrong, 'calls')}"
+            f"{say_more(wrong, 'call')}"
         )
         yield block.blame("determinism", at, message, "Deal each wave to replicas 0, 1, 2, ... in turn")
 
@@ -47,7 +47,7 @@ def _find_late_larger_loads(block: Block, dealt: Dealt) -> Iterator[Problem]:
             f"replica {used[k + 1]} gets {loads[k + 1]} rows, more than the {loads[k]} of replica {used[k]}"
         )
         mend = "Give the larger loads to the first replicas"
-        yield block.blame_node("determinism", message + say_more(rises, "replicas"), mend)
+        yield block.blame_node("determinism", message + say_more(rises, "replica"), mend)
 
 
 def _find_late_larger_calls(block: Block, dealt: Dealt) -> Iterator[Problem]:

@@ -58,7 +58,7 @@ def find_offset_problems(table: Table, blocks: Sequence[Block]) -> Iterator[Prob
             at, place = divmod(int(none.argmax()), len(block.node.inputs))
             message = (
                 f"it has {np.diff(offsets)[none.argmax()]} fragments of {block.node.inputs[place]!r}"
-                f"{say_more(none, 'inputs of calls')}"
+                f"{say_more(none, 'input')}"
             )
             yield block.blame("alignment", at, message, "Give it a fragment of each of its inputs")
 
@@ -109,7 +109,7 @@ def _find_misaligned(block: Block, inflow: Inflow) -> Iterator[Problem]:
             begins, ends = inflow.start[first[at]], inflow.stop[last[at]]
             message = (
                 f"it should read rows {start[at]} to {stop[at]} (exclusive) of {name!r}, but reads {begins} to "
-                f"{ends}{say_more(wrong, 'calls')}"
+                f"{ends}{say_more(wrong, 'call')}"
             )
             mend = f"Let its fragments of {name!r} cover rows {start[at]} to {stop[at]}"
             yield block.blame("alignment", at, message, mend)
@@ -126,7 +126,7 @@ def _find_broken_rows(block: Block, inflow: Inflow, makers: Makers) -> Iterator[
         due = inflow.start[at] if at in inflow.bounds else inflow.stop[at - 1]
         message = f"{_say(inflow, makers, at)} should begin at row {due} and hold rows{_more(broken)}"
         yield _blame(
-            block, inflow, "alignment", at, message, "Let the fragments of an input follow on another"
+            block, inflow, "alignment", at, message, "Let the fragments of an input follow on one another"
         )
 
 
@@ -171,7 +171,7 @@ def _say(inflow: Inflow, makers: Makers, fragment: int) -> str:
 
 
 def _more(wrong: Marks) -> str:
-    return say_more(wrong, "fragments")
+    return say_more(wrong, "fragment")
 
 
 def _blame(block: Block, inflow: Inflow, code: str, fragment: int, message: str, mend: str) -> Problem:

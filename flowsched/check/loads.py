@@ -62,7 +62,7 @@ def _find_surplus_calls(block: Block, dealt: Dealt, loads: Int64) -> Iterator[Pr
         at = int(surplus.argmax())
         message = (
             f"replica {at} has {dealt.counts[at]} calls for {loads[at]} rows, where {fewest[at]} will do "
-            f"with batch_size {cap}{say_more(surplus, 'replicas')}"
+            f"with batch_size {cap}{say_more(surplus, 'replica')}"
         )
         yield block.blame_node("fewest-calls", message, f"Cut its rows into {fewest[at]} calls")
 
@@ -73,7 +73,7 @@ def _find_uneven_calls(block: Block, used: Int64, spread: Int64) -> Iterator[Pro
         at = int(uneven.argmax())
         message = (
             f"the calls of replica {used[at]} differ by {spread[at]} rows, at most {block.node.unit} is "
-            f"allowed{say_more(uneven, 'replicas')}"
+            f"allowed{say_more(uneven, 'replica')}"
         )
         yield block.blame_node("even-calls", message, "Move rows from its larger calls to its smaller ones")
 

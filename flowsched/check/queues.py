@@ -66,7 +66,7 @@ def find_queue_problems(lines: Sequence[Queues], blocks: Sequence[Block]) -> Ite
             block, at = locate(blocks, int(queues.number[queues.beyond.argmax()]))
             length = queues.counts[block.replica[at]]
             message = f"its replica has {length} calls, so that no position is {block.position[at]}"
-            more = say_more(queues.beyond, "calls")
+            more = say_more(queues.beyond, "call")
             yield block.blame("queue", at, message + more, f"Give it a position from 0 to {length - 1}")
         elif queues.in_order() is None:
             taken = np.bincount(queues.slot)[queues.slot] > 1

@@ -25,16 +25,14 @@ def _find_impossible_rows(block: Block) -> Iterator[Problem]:
     if empty.any():
         at = int(empty.argmax())
         message = (
-            f"it reads rows {start[at]} to {stop[at]} (exclusive), which is none{say_more(empty, 'calls')}"
+            f"it reads rows {start[at]} to {stop[at]} (exclusive), which is none{say_more(empty, 'call')}"
         )
         yield block.blame("saturation", at, message, "Leave the call out, or give it rows")
     beyond = (start < 0) | (stop > rows)
     if beyond.any():
         at = int(beyond.argmax())
         message = f"it reads rows {start[at]} to {stop[at]} (exclusive), but the node has rows 0 to {rows}"
-        yield block.blame(
-            "exactly-once", at, message + say_more(beyond, "calls"), f"Keep it below row {rows}"
-        )
+        yield block.blame("exactly-once", at, message + say_more(beyond, "call"), f"Keep it below row {rows}")
 
 
 def _find_disorder(block: Block) -> Iterator[Problem]:
@@ -43,7 +41,7 @@ def _find_disorder(block: Block) -> Iterator[Problem]:
         at = int(falls.argmax()) + 1
         message = (
             f"it begins at row {block.start[at]}, but stands after a call that begins at "
-            f"row {block.start[at - 1]}{say_more(falls, 'calls')}"
+            f"row {block.start[at - 1]}{say_more(falls, 'call')}"
         )
         yield block.blame("order", at, message, "Let the calls of a node stand in the order of their rows")
 
@@ -68,9 +66,7 @@ def _find_lost_or_repeated(block: Block) -> Iterator[Problem]:
         number = at if by_start is None else int(by_start[at])
         lost = start[at] > due[at]
         span = f"rows {min(start[at], due[at])} to {max(start[at], due[at])} (exclusive)"
-        what = (
-            f"{span} are {'in no call' if lost else 'in the calls before it too'}{say_more(wrong, 'calls')}"
-        )
+        what = f"{span} are {'in no call' if lost else 'in the calls before it too'}{say_more(wrong, 'call')}"
         yield block.blame("exactly-once", number, what, f"Let it begin at row {due[at]}")
     if stop[-1] < rows:
         at = len(start) - 1 if by_start is None else int(by_start[-1])
@@ -87,7 +83,7 @@ def _find_cut_groups(block: Block) -> Iterator[Problem]:
         at = int(cut.argmax())
         message = (
             f"it reads rows {block.start[at]} to {block.stop[at]} (exclusive), which cuts a group of "
-            f"{unit} apart{say_more(cut, 'calls')}"
+            f"{unit} apart{say_more(cut, 'call')}"
         )
         yield block.blame("group", at, message, f"Cut at multiples of {unit}")
 
@@ -100,5 +96,5 @@ def _find_oversize(block: Block) -> Iterator[Problem]:
     over = size > cap
     if over.any():
         at = int(over.argmax())
-        message = f"it reads {size[at]} rows, but batch_size is {cap}{say_more(over, 'calls')}"
+        message = f"it reads {size[at]} rows, but batch_size is {cap}{say_more(over, 'call')}"
         yield block.blame("cap", at, message, f"Cut it into calls of at most {cap} rows")

@@ -20,13 +20,13 @@ def find_wave_problems(block: Block, dealt: Dealt) -> Iterator[Problem]:
         k = int(wrong.argmax())
         at = int(dealt.order[k])
         message = f"it says wave {wave[k]}, but {due[k]} calls of its replica read earlier rows of the node"
-        yield block.blame("waves", at, message + say_more(wrong, "calls"), f"Give it wave {due[k]}")
+        yield block.blame("waves", at, message + say_more(wrong, "call"), f"Give it wave {due[k]}")
     falls = block.wave[1:] < block.wave[:-1]
     if falls.any():
         at = int(falls.argmax()) + 1
         message = (
             f"it is of wave {block.wave[at]}, but reads later rows than "
-            f"{block.say_call(at - 1)} of wave {block.wave[at - 1]}{say_more(falls, 'calls')}"
+            f"{block.say_call(at - 1)} of wave {block.wave[at - 1]}{say_more(falls, 'call')}"
         )
         yield block.blame("waves", at, message, "Deal the rows to all replicas in turn, one call each")
     position = block.position[dealt.order]

@@ -171,7 +171,7 @@ def test_a_group_cut_apart_is_reported() -> None:
     )
     said = blamed(plan, "group")
     assert "node 'm', call m.0.0[0:3]" in said
-    assert "cuts a group of 4 apart (and 1 more calls)" in said
+    assert "cuts a group of 4 apart (and 1 more call)" in said
 
 
 def test_rows_that_are_no_whole_number_of_groups_are_reported() -> None:
