@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import unified_diff
 from typing import Annotated, Any
@@ -120,7 +120,7 @@ class Graph:
         given: dict[str, Any] = {
             "name": name,
             "sources": _tupled(sources),
-            "nodes": nodes if isinstance(nodes, str | Node) else tuple(nodes),
+            "nodes": _listed(nodes),
             "outputs": _tupled(outputs),
         }
         problems: list[Problem] = find_problems(given)
@@ -239,6 +239,11 @@ class Graph:
 
 def _tupled(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
+
+
+def _listed(nodes: Any) -> Any:
+    """Return any iterable of nodes as a tuple, and what cannot be one as it is, to be refused with the rest."""
+    return tuple(nodes) if isinstance(nodes, Iterable) and not isinstance(nodes, str | Mapping) else nodes
 
 
 def _unread(nodes: tuple[Node, ...]) -> tuple[str, ...]:
