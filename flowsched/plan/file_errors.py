@@ -21,7 +21,8 @@ class RefusedPlanFileError(PlanFileError):
         self.file = file
         self.reason = reason
         self.mend = mend
-        super().__init__(f"plan file {str(file)!r}: {reason}. {mend}")
+        stop = "\n" if "\n" in reason else ". "
+        super().__init__(f"plan file {str(file)!r}: {reason}{stop}{mend}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.file, self.reason, self.mend)
@@ -65,7 +66,7 @@ class RefusedPlanFileError(PlanFileError):
     @classmethod
     def other_graph(cls, file: Path, changes: Sequence[str]) -> RefusedPlanFileError:
         """It was made for another graph."""
-        reason = "it was made for another graph\n" + "\n".join(f"  {change}" for change in changes) + "\n"
+        reason = "\n  ".join(["it was made for another graph:", *changes])
         return cls(
             file, reason, "Compile a plan for this graph, or load the file with the graph it was made for"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ _DAMAGE = (
     NotImplementedError,
     RecursionError,
     RuntimeError,
+    struct.error,
 )
 
 
