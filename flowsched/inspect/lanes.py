@@ -16,7 +16,7 @@ def draw_lanes(plan: Plan, width: int) -> list[str]:
     """Return a ruler of sample ids and one lane a node; nothing where that takes more than ``width``.
 
     A call is drawn from the first to the last of the samples whose rows it reads and is labelled with its
-    replica and its place in that replica's queue.
+    replica and its place in that replica's queue. Rows made of several samples at once share their room.
     """
     if not plan.samples or any(len(calls) * _NARROWEST_CALL > width for calls in plan):
         return []

@@ -32,10 +32,10 @@ _INNER_COMMA = re.compile(r"(?<=\d),(?=\d)")
 
 
 def render_plan(plan: Plan) -> str:
-    """Return a plan as plain text of at most 110 columns (names of up to 20 characters).
+    """Return a plan as plain text of at most 110 columns, unless the names of nodes are very long.
 
     Small plans are shown in full, as lanes of calls over samples. Of large plans each node's first and last
-    calls are shown; the time taken does not grow with Python objects, only with numpy's passes.
+    calls are shown, and only those are turned from columns into text.
     """
     summaries = summarise(plan)
     blocks = [[heading(plan)], summary_table(summaries), *routing_blocks(plan, summaries)]
