@@ -24,11 +24,23 @@ class NodeRows:
         read: rows read for each sample (below 1 where several samples became one row).
         made: rows made for each sample.
         times: for each input, how many of the rows read share one row of that input.
+        merged: samples that became one before they were expanded into the rows read; 1 where none did.
     """
 
     read: Fraction
     made: Fraction
     times: tuple[int, ...]
+    merged: int = 1
+
+    @property
+    def siblings(self) -> int:
+        """Rows read that come from the same ``merged`` samples."""
+        return int(self.read * self.merged)
+
+    def samples_of(self, start: int, stop: int) -> tuple[int, int]:
+        """Return the half-open range of sample ids of the rows ``[start, stop)`` read, at least one."""
+        siblings = self.siblings
+        return start // siblings * self.merged, ((stop - 1) // siblings + 1) * self.merged
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,7 @@ def find_rows(graph: Graph, samples: int) -> tuple[Mapping[str, NodeRows], list[
             continue
         lineages[node.name] = made
         times = tuple(int(_size(finest) / _size(lineages[name])) for name in node.inputs)
-        found[node.name] = NodeRows(_size(finest), _size(made), times)
+        found[node.name] = NodeRows(_size(finest), _size(made), times, finest[0].rows.denominator)
     return found, problems
 
 

@@ -180,9 +180,8 @@ class Plan:
 
     def samples_of(self, number: int) -> tuple[int, int]:
         """Return the half-open range of sample ids of the rows that the call with this number reads."""
-        read = self.rows[self.graph.nodes[self.table.node[number]].name].read
-        start, stop = int(self.table.start[number]), int(self.table.stop[number])
-        return int(start // read), int(-(-stop // read))
+        rows = self.rows[self.graph.nodes[self.table.node[number]].name]
+        return rows.samples_of(int(self.table.start[number]), int(self.table.stop[number]))
 
     def fragment(self, at: int) -> Fragment:
         """Return the fragment with this number (its place in the table) in the form that prints and parses."""

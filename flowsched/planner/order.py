@@ -12,7 +12,7 @@ from flowsched.graph.rows import NodeRows
 from flowsched.graph.topology import topological_order
 from flowsched.plan.table import Int32, Int64
 from flowsched.planner.cut import Calls
-from flowsched.planner.route import Feeds
+from flowsched.planner.route import Feeds, blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +65,17 @@ def _find_needed(
 ) -> None:
     """Write how many samples must have been read before each call of a node has all that it waits for."""
     node = graph.nodes[index]
-    own, read = needed[calls.of(index)], rows[node.name].read
-    own[:] = -(-calls.stop[calls.of(index)] * read.denominator // read.numerator)
-    _, ending = feeds.bounds(index, len(node.inputs))
-    for i, name in enumerate(node.inputs):
-        if name not in graph.sources:
-            np.maximum(own, needed[feeds.producer[ending[:, i] - 1]], out=own)
-    for name in node.after:
-        np.maximum(own, needed[calls.of(graph.index(name))].max(initial=0), out=own)
+    siblings, merged, width = rows[node.name].siblings, rows[node.name].merged, len(node.inputs)
+    after = [needed[calls.of(graph.index(name))].max(initial=0) for name in node.after]
+    for block in blocks(calls.of(index)):
+        own = needed[block]
+        own[:] = -(-calls.stop[block] // siblings) * merged
+        feed = feeds.offsets[index] + (block.start - calls.offsets[index]) * width
+        ending = feeds.feed[feed + 1 : feed + 1 + len(own) * width].reshape(-1, width)
+        for i, name in enumerate(node.inputs):
+            if name not in graph.sources:
+                np.maximum(own, needed[feeds.producer[ending[:, i] - 1]], out=own)
+        np.maximum(own, max(after, default=0), out=own)
 
 
 def _after_calls(replica: Int32, key: Int64, length: Int32, last_key: Int64) -> tuple[Int32, Int64]:
@@ -84,13 +87,14 @@ def _after_calls(replica: Int32, key: Int64, length: Int32, last_key: Int64) -> 
 
 
 def _number(order: Sequence[int], calls: Calls, needed: Int64) -> Int64:
-    """Number all calls by the samples they need; where these are equal, producers first."""
+    """Number all calls by the samples they need; where these are equal, producers first. Overwrites ``needed``."""
     joined = np.concatenate([needed[calls.of(index)] for index in order])
-    place = np.empty(len(joined), np.int64)
     # What the calls of a node need rises, so that a stable (merging) sort of these few runs is nearly linear.
-    place[np.argsort(joined, kind="stable")] = np.arange(len(joined))
-    sequence = joined  # its memory is used again
-    start = 0
+    sorted_ = np.argsort(joined, kind="stable")
+    place = joined  # the memory is used again, as is that of needed below
+    for block in blocks(slice(0, len(place))):
+        place[sorted_[block]] = np.arange(block.start, block.stop)
+    sequence, start = needed, 0
     for index in order:
         own = calls.of(index)
         stop = start + own.stop - own.start

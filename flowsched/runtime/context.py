@@ -41,7 +41,8 @@ class Context:
         device: the device that the backend assigns to the replica; None if it assigns none.
         step: number of the step in its session, from 0.
         start, stop: the rows of the node that the call reads, half-open.
-        sample_ids: (rows,) index in the step's input of the sample that each row belongs to.
+        sample_ids: (rows,) index in the step's input of the sample that each row belongs to; the first one,
+            where several samples became one row.
         cancelled: returns True once the step has failed or was interrupted; a long worker may then return
             early, since its result will not be used.
         entropy: a number drawn from the session's seed, the step and the node.

@@ -168,8 +168,8 @@ class Step:
         plan, table = self.plan, self.plan.table
         node = plan.graph.nodes[table.node[call]]
         start, stop = int(table.start[call]), int(table.stop[call])
-        read = plan.rows[node.name].read
-        sample_ids = np.arange(start, stop) * read.denominator // read.numerator
+        rows = plan.rows[node.name]
+        sample_ids = np.arange(start, stop) // rows.siblings * rows.merged
         entropy = draw_entropy(self.seed, self.number, node.name)
         replica, replicas = int(table.replica[call]), plan.graph.owner(node.name).replicas
         return Context(

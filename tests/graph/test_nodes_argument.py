@@ -13,7 +13,7 @@ from flowsched.errors import GraphError
 
 @pytest.mark.parametrize("nodes", [3, None, "ab", {"a": 1}, fs.Node("x", inputs=["x"]), [3], [None]])
 def test_what_is_no_list_of_nodes_is_refused_with_its_value(nodes: Any) -> None:
-    with pytest.raises(GraphError, match="wrong-type.*nodes"):
+    with pytest.raises(GraphError, match=r"wrong-type.*nodes"):
         fs.Graph("g", ["x"], nodes=nodes)
 
 
