@@ -32,7 +32,7 @@ class Replicas(Running):
         self._progress: StepProgress | None = None
         self._closed = False
         self._idle = False  # whether no replica can be in the middle of its constructor or a call
-        weakref.finalize(self, _tell_to_end, self._queues)
+        self._forgotten = weakref.finalize(self, _tell_to_end, self._queues)
         built: SimpleQueue[BaseException | None] = SimpleQueue()
         try:
             self._start_threads(deployment, devices, built)
@@ -69,6 +69,7 @@ class Replicas(Running):
             number = progress.step.number
             progress.fail(SessionError(f"the session was closed in the middle of step {number}"))
         _tell_to_end(self._queues)
+        self._forgotten.detach()
         until = None if self._idle else time.monotonic() + min(self._grace, _LONGEST)
         for thread in self._threads:
             if thread is not threading.current_thread():

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import torch
 
 import flowsched as fs
 
@@ -60,6 +59,16 @@ def hold_until_cancelled(numbers: Any, context: fs.Context, folder: Path) -> Any
         time.sleep(0.002)
     arrive(folder, "cancelled" if context.cancelled() else "forgotten")
     return numbers
+
+
+class HeldWhileBuilt:
+    """Is in the middle of its constructor until the test says go on."""
+
+    def __init__(self, folder: Path) -> None:
+        hold(None, folder)
+
+    def __call__(self, numbers: Any) -> Any:
+        return numbers
 
 
 def raise_at(numbers: Any, bad: int) -> Any:
@@ -128,6 +137,8 @@ def no_axes(numbers: Any) -> Any:
 
 
 def no_axes_tensor(numbers: Any) -> Any:
+    import torch  # takes seconds, which the programs that are interrupted need not wait
+
     return torch.tensor(int(numbers.sum()))
 
 
