@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -180,6 +180,21 @@ def test_a_text_is_as_relevant_to_itself_as_can_be_and_other_texts_less(tiny_mod
     assert found["relevance"][0] == pytest.approx(1)
     assert found["relevance"][1] == found["relevance"][2] < 0.999
     assert found["sentiment"].tolist() == [pytest.approx(0.4215), 0, pytest.approx(0.4215)]
+
+
+def test_relevance_is_the_cosine_of_the_means_over_all_tokens(load: Callable[[str], ModuleType]) -> None:
+    torch: Any = pytest.importorskip("torch")
+
+    def tokenizer(text: str, **_: Any) -> dict[str, Any]:
+        return {"letters": torch.tensor([["abc".index(letter) for letter in text]])}
+
+    def encoder(letters: Any) -> Any:
+        return SimpleNamespace(last_hidden_state=torch.eye(3)[letters])
+
+    relevance = load("relevance").Relevance(encoder, tokenizer)
+    assert relevance("aab", "aab") == pytest.approx(1)
+    assert relevance("aab", "bbb") == pytest.approx(1 / 5**0.5)
+    assert relevance("ab", "cc") == 0
 
 
 def test_planning_loads_none_of_the_packages_that_running_needs() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -38,6 +39,7 @@ def test_weights_are_converted_once_and_kept_under_the_version_of_their_package(
     def convert(package: Path, folder: Path) -> None:
         assert package == tmp_path / "package"
         made.append(folder)
+        time.sleep(0.05)  # the other threads come meanwhile
         (folder / "weights").write_text("1 2 3")
 
     converting(smollm2, monkeypatch, convert)
