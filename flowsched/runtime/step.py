@@ -95,11 +95,10 @@ class Step:
                 result = worker(*batches, context=self._context(call, device, cancelled))
             else:
                 result = worker(*batches)
-        except BaseException as error:  # noqa: BLE001 - also a worker's SystemExit is told with its place
-            own = error.with_traceback(
-                error.__traceback__ and error.__traceback__.tb_next
-            )  # without this frame
-            raise WorkerError(**self.place(call), cause=own) from own
+        except BaseException as error:  # also a worker's SystemExit is told with its place
+            # Without this frame, which must not hold the error either: its batches would never be let go.
+            error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
+            raise WorkerError(**self.place(call), cause=error) from error
         return self._checked(call, node, result)
 
     def collect(self, outputs: Sequence[Batch]) -> Outputs:

@@ -1,6 +1,6 @@
 """Models fit their graph before anything is built: what is missing, surplus or takes other arguments is told."""
 
-# ruff: noqa: ARG005 - signatures are what is looked at here, and no argument is used
+# ruff: noqa: ARG005 - signatures are what is looked at, and no argument is used
 
 from __future__ import annotations
 
@@ -258,55 +258,6 @@ def test_a_worker_may_take_any_number_of_batches(model: Any) -> None:
         assert bind_models(graph, {name: model}).nodes[name].wants_context is (
             model is _variadic_with_context
         )
-
-
-def _wants(model: Any, graph: fs.Graph = ONE) -> bool:
-    name = graph.nodes[0].name
-    return bind_models(graph, {name: model}).nodes[name].wants_context
-
-
-def test_a_context_is_given_to_workers_that_have_a_parameter_of_that_name() -> None:
-    assert _wants(lambda batch, context: batch)
-    assert _wants(lambda batch, context=None: batch)
-    assert _wants(lambda batch, *, context: batch)
-    assert _wants(lambda batch, *, context=5: batch)
-    assert _wants(lambda batch, other=1, context=None: batch)
-    assert not _wants(work)
-    assert not _wants(lambda batch, **options: batch)
-
-
-def test_an_input_that_takes_the_place_of_context_is_a_batch() -> None:
-    assert not _wants(lambda context: context)
-    assert not _wants(lambda x, context: x, TWO_INPUTS)
-    assert _wants(lambda x, y, context: x, TWO_INPUTS)
-
-
-@pytest.mark.parametrize("bound", [None, "mine"])
-def test_a_context_that_partial_gives_beforehand_is_left_alone(bound: Any) -> None:
-    def worker(batch: Any, context: Any) -> Any:
-        return batch, context
-
-    assert not _wants(partial(worker, context=bound))
-    assert not _wants(partial(partial(worker, context=bound)))
-
-
-class _Placed:
-    def __init__(self, context: Any = None) -> None:
-        self.context = context
-
-    def __call__(self, batch: Any, context: Any) -> Any:
-        return batch, context
-
-
-def test_a_constructor_that_asks_is_given_its_place() -> None:
-    place = _place()
-    assert bind_models(ONE, {"policy": _Placed}).build(place).context is place
-
-
-def test_a_constructor_whose_context_partial_gives_keeps_it_and_its_worker_is_still_given_one() -> None:
-    binding = bind_models(ONE, {"policy": partial(_Placed, context="mine")})
-    assert binding.build(_place()).context == "mine"
-    assert binding.nodes["policy"].wants_context
 
 
 def test_a_function_is_called_as_it_is_and_a_class_is_built_each_time() -> None:
