@@ -36,7 +36,7 @@ def compile_plan(graph: Graph, samples: int) -> Plan:
     rows = validate_sizes(graph, samples)
     calls = cut_calls(graph, [_share_node(graph, node, rows[node.name], samples) for node in graph])
     feeds = route_calls(graph, rows, calls, samples)
-    order = order_calls(graph, rows, calls, feeds)
+    order = order_calls(graph, rows, calls, feeds, samples)
     table = Table(
         node=np.repeat(np.arange(len(graph), dtype=np.int32), np.diff(calls.offsets)),
         replica=calls.replica,

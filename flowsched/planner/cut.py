@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,9 @@ import numpy as np
 from flowsched.graph import Graph
 from flowsched.plan.table import Int32, Int64
 from flowsched.planner.share import Share
+
+BLOCK = 65_536
+"""Calls that are worked on at once where there are many: what is needed for them fits a processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,12 @@ class Calls:
         return slice(int(self.offsets[index]), int(self.offsets[index + 1]))
 
 
+def blocks(calls: slice) -> Iterator[slice]:
+    """Divide a range of calls into blocks that are worked on one after the other."""
+    for start in range(calls.start, calls.stop, BLOCK):
+        yield slice(start, min(start + BLOCK, calls.stop))
+
+
 def cut_calls(graph: Graph, shares: Sequence[Share]) -> Calls:
     """Cut each share into the fewest calls, whose sizes differ by at most one unit, larger ones first.
 
@@ -44,38 +53,45 @@ def cut_calls(graph: Graph, shares: Sequence[Share]) -> Calls:
         graph: the graph.
         shares: loads of each node's replicas, by node index.
     """
-    sizes = [_deal(share, node.unit, node.batch_size) for node, share in zip(graph, shares, strict=True)]
-    offsets = np.cumsum([0, *map(len, sizes)])
-    total = int(offsets[-1])
+    most = [None if node.batch_size is None else node.batch_size // node.unit for node in graph]
+    counts = [_count_calls(share, units) for share, units in zip(shares, most, strict=True)]
+    offsets, total = np.cumsum([0, *counts]), sum(counts)
     replica, wave = np.empty(total, np.int32), np.empty(total, np.int32)
     calls = Calls(offsets, replica, wave, np.empty(total, np.int64), np.empty(total, np.int64))
-    for index, (share, dealt) in enumerate(zip(shares, sizes, strict=True)):
-        if len(dealt):
-            own, waves = calls.of(index), -(-len(dealt) // share.used)
-            replica[own] = np.tile(np.arange(share.used), waves)[: len(dealt)]
-            wave[own] = np.repeat(np.arange(waves), share.used)[: len(dealt)]
-            start, stop = calls.start[own], calls.stop[own]
-            np.cumsum(dealt, out=stop)
-            start[0], start[1:] = 0, stop[:-1]
+    for index, (node, share, count) in enumerate(zip(graph, shares, counts, strict=True)):
+        if not count:
+            continue
+        own, waves = calls.of(index), -(-count // share.used)
+        replica[own] = np.tile(np.arange(share.used, dtype=np.int32), waves)[:count]
+        wave[own] = np.repeat(np.arange(waves, dtype=np.int32), share.used)[:count]
+        start, stop = calls.start[own], calls.stop[own]
+        np.cumsum(_deal(share, most[index])[:count], out=stop)
+        stop *= node.unit
+        start[0], start[1:] = 0, stop[:-1]
     return calls
 
 
-def _deal(share: Share, unit: int, batch_size: int | None) -> Int64:
-    """Return the rows of each call, one wave of replicas after the other.
+def _count_calls(share: Share, most: int | None) -> int:
+    """Return how many calls of at most ``most`` units all replicas make together."""
+    larger, smaller = len(_cut_load(share.units + 1, most)), len(_cut_load(share.units, most))
+    return share.larger * larger + share.smaller * smaller
 
-    Only the last wave can lack calls, those of the replicas with the smaller load, which are the last ones.
 
-    >>> _deal(Share(units=2, larger=1, smaller=2), unit=1, batch_size=2).tolist()
-    [2, 2, 2, 1]
+def _deal(share: Share, most: int | None) -> Int64:
+    """Return the units of all calls, one wave of replicas after the other.
+
+    Only the last wave can lack calls. They are those of the replicas with the smaller load, which come last, so
+    that the sizes returned for them stand at the end.
+
+    >>> _deal(Share(units=2, larger=1, smaller=2), most=2).tolist()
+    [2, 2, 2, 1, 0, 0]
     """
-    most = None if batch_size is None else batch_size // unit
     smaller = _cut_load(share.units, most)
     larger = _cut_load(share.units + 1, most) if share.larger else smaller
-    sizes = np.empty((len(larger), share.used), np.int64)
+    sizes = np.zeros((len(larger), share.used), np.int64)
     sizes[:, : share.larger] = larger[:, None]
     sizes[: len(smaller), share.larger :] = smaller[:, None]
-    lacking = (len(larger) - len(smaller)) * share.smaller
-    return sizes.ravel()[: sizes.size - lacking] * unit
+    return sizes.ravel()
 
 
 def _cut_load(units: int, most: int | None) -> Int64:

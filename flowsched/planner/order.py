@@ -11,8 +11,8 @@ from flowsched.graph import Graph
 from flowsched.graph.rows import NodeRows
 from flowsched.graph.topology import topological_order
 from flowsched.plan.table import Int32, Int64
-from flowsched.planner.cut import Calls
-from flowsched.planner.route import Feeds, blocks
+from flowsched.planner.cut import BLOCK, Calls, blocks
+from flowsched.planner.route import Feeds
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,22 @@ class Order:
     sequence: Int64
 
 
-def order_calls(graph: Graph, rows: Mapping[str, NodeRows], calls: Calls, feeds: Feeds) -> Order:
+@dataclass(frozen=True, eq=False)
+class _Queues:
+    """The queues of replicas that serve several nodes, as far as they are filled.
+
+    Attributes:
+        length: (replicas,) calls in the queue.
+        needed: (replicas,) samples that the last of them needs.
+    """
+
+    length: Int32
+    needed: Int64
+
+
+def order_calls(
+    graph: Graph, rows: Mapping[str, NodeRows], calls: Calls, feeds: Feeds, samples: int
+) -> Order:
     """Order the calls of all nodes.
 
     A replica that serves several nodes works them off one after the other, producers first, so that it never
@@ -41,23 +56,23 @@ def order_calls(graph: Graph, rows: Mapping[str, NodeRows], calls: Calls, feeds:
         rows: rows of each node per sample.
         calls: the calls of all nodes.
         feeds: what they read.
+        samples: samples of the step.
     """
     order = topological_order(graph)
     needed, position = np.empty_like(calls.stop), calls.wave.copy()
-    queued: dict[str, tuple[Int32, Int64]] = {}
+    shared = {node.replicas_of for node in graph if node.replicas_of is not None}
+    queues = {
+        name: _Queues(np.zeros(graph[name].replicas, np.int32), np.zeros(graph[name].replicas, np.int64))
+        for name in shared
+    }
     for index in order:
-        own, owner = calls.of(index), graph.owner(graph.nodes[index].name)
         _find_needed(graph, index, rows, calls, feeds, needed)
-        key, replica = needed[own], calls.replica[own]
-        if owner.name in queued:
-            length, last_key = queued[owner.name]
-            position[own] += length[replica]
-            np.maximum(key, last_key[replica], out=key)
-            np.maximum.accumulate(key, out=key)
-        else:
-            length, last_key = np.zeros(owner.replicas, np.int32), np.zeros(owner.replicas, np.int64)
-        queued[owner.name] = _after_calls(replica, key, length, last_key)
-    return Order(position, _number(order, calls, needed))
+        owner = graph.owner(graph.nodes[index].name).name
+        if owner in shared:
+            own = calls.of(index)
+            _append(queues[owner], calls.replica[own], position[own], needed[own])
+    _number(needed, [calls.of(index) for index in order], samples)
+    return Order(position, needed)
 
 
 def _find_needed(
@@ -65,39 +80,52 @@ def _find_needed(
 ) -> None:
     """Write how many samples must have been read before each call of a node has all that it waits for."""
     node = graph.nodes[index]
-    siblings, merged, width = rows[node.name].siblings, rows[node.name].merged, len(node.inputs)
-    after = [needed[calls.of(graph.index(name))].max(initial=0) for name in node.after]
+    read, width = rows[node.name].read, len(node.inputs)
+    after = max((needed[calls.of(graph.index(name))].max(initial=0) for name in node.after), default=0)
     for block in blocks(calls.of(index)):
         own = needed[block]
-        own[:] = -(-calls.stop[block] // siblings) * merged
+        own[:] = -(-calls.stop[block] * read.denominator // read.numerator)
+        np.maximum(own, after, out=own)
         feed = feeds.offsets[index] + (block.start - calls.offsets[index]) * width
         ending = feeds.feed[feed + 1 : feed + 1 + len(own) * width].reshape(-1, width)
         for i, name in enumerate(node.inputs):
             if name not in graph.sources:
                 np.maximum(own, needed[feeds.producer[ending[:, i] - 1]], out=own)
-        np.maximum(own, max(after, default=0), out=own)
 
 
-def _after_calls(replica: Int32, key: Int64, length: Int32, last_key: Int64) -> tuple[Int32, Int64]:
-    """Return the queues' lengths and last keys after a node's calls."""
-    counts = np.bincount(replica, minlength=len(length)).astype(np.int32)
-    last = last_key.copy()
-    last[replica] = key  # keys rise, and the last assignment stays
-    return length + counts, last
+def _append(queues: _Queues, replica: Int32, position: Int32, needed: Int64) -> None:
+    """Put a node's calls, in place, behind those that their replicas have already."""
+    position += queues.length[replica]
+    np.maximum(needed, queues.needed[replica], out=needed)
+    np.maximum.accumulate(needed, out=needed)
+    # Both rise, and of several assignments to one replica the last one stays.
+    queues.length[replica] = position + 1
+    queues.needed[replica] = needed
 
 
-def _number(order: Sequence[int], calls: Calls, needed: Int64) -> Int64:
-    """Number all calls by the samples they need; where these are equal, producers first. Overwrites ``needed``."""
-    joined = np.concatenate([needed[calls.of(index)] for index in order])
-    # What the calls of a node need rises, so that a stable (merging) sort of these few runs is nearly linear.
-    sorted_ = np.argsort(joined, kind="stable")
-    place = joined  # the memory is used again, as is that of needed below
-    for block in blocks(slice(0, len(place))):
-        place[sorted_[block]] = np.arange(block.start, block.stop)
-    sequence, start = needed, 0
-    for index in order:
-        own = calls.of(index)
-        stop = start + own.stop - own.start
-        sequence[own] = place[start:stop]
-        start = stop
-    return sequence
+def _number(needed: Int64, nodes: Sequence[slice], samples: int) -> None:
+    """Replace what calls need by their place in the order of all calls: by need, where equal producers first.
+
+    What the calls of a node need rises. So all calls that need a certain range of samples are sorted together,
+    one range after the other, which takes memory for few calls at a time.
+
+    Args:
+        needed: (calls,) samples that each call needs, at most ``samples``.
+        nodes: the calls of each node, producers first.
+        samples: samples of the step.
+    """
+    ranges = -(-len(needed) // BLOCK)
+    limits = [samples * at // ranges for at in range(1, ranges)]
+    edges = [[own.start, *(own.start + np.searchsorted(needed[own], limits)), own.stop] for own in nodes]
+    numbered = 0
+    for at in range(ranges):
+        parts = [needed[edge[at] : edge[at + 1]] for edge in edges]
+        joined = np.concatenate(parts)
+        place = np.empty_like(joined)
+        # A stable (merging) sort of these few rising runs is nearly linear.
+        place[np.argsort(joined, kind="stable")] = np.arange(numbered, numbered + len(joined))
+        start = 0
+        for part in parts:
+            part[:] = place[start : start + len(part)]
+            start += len(part)
+        numbered += len(joined)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flowsched.graph import Graph
+from flowsched.graph import Graph, Node
 from flowsched.graph.rows import NodeRows
 from flowsched.plan.table import Int64
-from flowsched.planner.cut import Calls
+from flowsched.planner.cut import Calls, blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +30,6 @@ class Feeds:
     start: Int64
     stop: Int64
 
-    def bounds(self, index: int, inputs: int) -> tuple[Int64, Int64]:
-        """Return (calls, inputs) the half-open range of fragments that each call of a node reads."""
-        first, last = self.offsets[index : index + 2]
-        opening, ending = self.feed[first:last], self.feed[first + 1 : last + 1]
-        return opening.reshape(-1, inputs), ending.reshape(-1, inputs)
-
 
 def route_calls(graph: Graph, rows: Mapping[str, NodeRows], calls: Calls, samples: int) -> Feeds:
     """Find the fragments of all calls.
@@ -49,18 +43,15 @@ def route_calls(graph: Graph, rows: Mapping[str, NodeRows], calls: Calls, sample
     ends = _made_ends(graph, calls, samples)
     widths = [len(node.inputs) for node in graph]
     offsets = np.concatenate([[0], np.cumsum(np.diff(calls.offsets) * widths)])
-    feed = np.zeros(offsets[-1] + 1, np.int64)
-    firsts = []
+    most = _most_fragments(graph, calls)
+    feeds = Feeds(offsets, np.zeros(offsets[-1] + 1, np.int64), *(np.empty(most, np.int64) for _ in range(3)))
     for index, node in enumerate(graph):
-        first, last = _find_producers(graph, index, rows[node.name].times, calls, ends)
-        feed[offsets[index] + 1 : offsets[index + 1] + 1] = (last - first + 1).ravel()
-        firsts.append(first)
-    np.cumsum(feed, out=feed)
-    producer, start, stop = (np.empty(feed[-1], np.int64) for _ in range(3))
-    feeds = Feeds(offsets, feed, producer, start, stop)
-    for index, node in enumerate(graph):
-        _fill_fragments(feeds, index, firsts[index], rows[node.name].times, calls, ends)
-    return feeds
+        for block in blocks(calls.of(index)):
+            first, last = _find_producers(graph, node, rows[node.name].times, calls, block, ends)
+            at = int(offsets[index]) + (block.start - int(calls.offsets[index])) * len(node.inputs)
+            _fill_block(feeds, at, first, last, rows[node.name].times, calls, block, ends)
+    used = slice(int(feeds.feed[-1]))
+    return Feeds(offsets, feeds.feed, feeds.producer[used], feeds.start[used], feeds.stop[used])
 
 
 def _made_ends(graph: Graph, calls: Calls, samples: int) -> Int64:
@@ -76,44 +67,60 @@ def _made_ends(graph: Graph, calls: Calls, samples: int) -> Int64:
     return ends
 
 
+def _most_fragments(graph: Graph, calls: Calls) -> int:
+    """Return a bound on the fragments: each begins where a call begins to read or a producer to make."""
+    count = dict(zip((node.name for node in graph), np.diff(calls.offsets).tolist(), strict=True))
+    return sum(count[node.name] + count.get(name, 1) for node in graph for name in node.inputs)
+
+
 def _find_producers(
-    graph: Graph, index: int, times: tuple[int, ...], calls: Calls, ends: Int64
+    graph: Graph, node: Node, times: tuple[int, ...], calls: Calls, block: slice, ends: Int64
 ) -> tuple[Int64, Int64]:
     """Return (calls, inputs) the numbers of the first and the last producer that each call reads from."""
-    node, stop = graph.nodes[index], calls.stop[calls.of(index)]
+    stop = calls.stop[block]
     first, last = (np.empty((len(stop), len(node.inputs)), np.int64) for _ in range(2))
     for i, (name, each) in enumerate(zip(node.inputs, times, strict=True)):
         if name in graph.sources:
             first[:, i] = last[:, i] = -1 - graph.sources.index(name)
             continue
         producers = calls.of(graph.index(name))
-        made = ends[producers]
+        opening = producers.start + int(
+            np.searchsorted(ends[producers], calls.start[block.start] // each, side="right")
+        )
+        made = ends[opening : producers.stop]
         reached = np.searchsorted(made, _input_end(stop, each))
-        last[:, i] = reached + producers.start
+        last[:, i] = reached + opening
         # A call begins in the producer in which the one before it ends, unless both end at the same row.
-        first[:1, i] = producers.start
+        first[0, i] = opening
         first[1:, i] = last[:-1, i] + (made[reached[:-1]] * each == stop[:-1])
     return first, last
 
 
-def _fill_fragments(
-    feeds: Feeds, index: int, first: Int64, times: tuple[int, ...], calls: Calls, ends: Int64
+def _fill_block(
+    feeds: Feeds,
+    at: int,
+    first: Int64,
+    last: Int64,
+    times: tuple[int, ...],
+    calls: Calls,
+    block: slice,
+    ends: Int64,
 ) -> None:
-    """Write the fragments of one node's calls, given the first producer of each call and input."""
-    if not len(first):
-        return
-    opening, ending = feeds.bounds(index, len(times))
-    own = slice(int(opening[0, 0]), int(ending[-1, -1]))
+    """Write the feeds from number ``at`` on and their fragments, given the producers that they read from."""
+    feed = feeds.feed[at : at + first.size + 1]
+    np.cumsum(last - first + 1, out=feed[1:])
+    feed[1:] += feed[0]
+    opening, ending = feed[:-1].reshape(first.shape), feed[1:].reshape(first.shape)
+    own = slice(int(feed[0]), int(feed[-1]))
     producer, start, stop = feeds.producer[own], feeds.start[own], feeds.stop[own]
     producer[:] = np.repeat((first - opening).ravel(), (ending - opening).ravel())
     producer += np.arange(own.start, own.stop)
     stop[:] = ends[producer]
     start[1:] = stop[:-1]
     # So far whole producers: a feed's first and last fragment are what the call reads of them.
-    reads = calls.of(index)
     for i, each in enumerate(times):
-        feeds.start[opening[:, i]] = calls.start[reads] // each
-        feeds.stop[ending[:, i] - 1] = _input_end(calls.stop[reads], each)
+        feeds.start[opening[:, i]] = calls.start[block] // each
+        feeds.stop[ending[:, i] - 1] = _input_end(calls.stop[block], each)
 
 
 def _input_end(stop: Int64, times: int) -> Int64:
