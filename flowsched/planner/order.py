@@ -11,7 +11,7 @@ from flowsched.graph import Graph
 from flowsched.graph.rows import NodeRows
 from flowsched.graph.topology import topological_order
 from flowsched.plan.table import Int32, Int64
-from flowsched.planner.cut import BLOCK, Calls, blocks
+from flowsched.planner.cut import Calls, blocks
 from flowsched.planner.route import Feeds
 
 
@@ -114,7 +114,7 @@ def _number(needed: Int64, nodes: Sequence[slice], samples: int) -> None:
         nodes: the calls of each node, producers first.
         samples: samples of the step.
     """
-    ranges = -(-len(needed) // BLOCK)
+    ranges = len(list(blocks(slice(0, len(needed)))))
     limits = [samples * at // ranges for at in range(1, ranges)]
     edges = [[own.start, *(own.start + np.searchsorted(needed[own], limits)), own.stop] for own in nodes]
     numbered = 0
