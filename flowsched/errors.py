@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 
 
 class FlowschedError(Exception):
@@ -83,9 +84,25 @@ class InputError(ProblemsError):
 
 
 class PlanFileError(FlowschedError):
-    """A plan that cannot be loaded: damaged, of another format version, or made for another graph."""
+    """A plan file that is refused: damaged, of another format version, or made for another graph.
+
+    Args:
+        file: the file.
+        reason: why.
+        mend: how to put it right.
+    """
 
     code = "plan-file"
+
+    def __init__(self, file: Path, reason: str, mend: str) -> None:
+        self.file = file
+        self.reason = reason
+        self.mend = mend
+        stop = "\n" if "\n" in reason else ". "
+        super().__init__(f"plan file {str(file)!r}: {reason}{stop}{mend}")
+
+    def __reduce__(self) -> tuple[type[PlanFileError], tuple[Path, str, str]]:
+        return type(self), (self.file, self.reason, self.mend)
 
 
 class CheckError(ProblemsError):

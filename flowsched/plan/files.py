@@ -13,7 +13,7 @@ import numpy as np
 from flowsched.errors import GraphError
 from flowsched.graph import Graph
 from flowsched.graph.from_document import graph_from_dict
-from flowsched.plan.file_errors import RefusedPlanFileError
+from flowsched.plan import file_errors
 from flowsched.plan.graph_changes import graph_changes
 from flowsched.plan.misfit import find_misfit
 from flowsched.plan.npz import read_npz, write_npz
@@ -41,7 +41,7 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
     try:
         replace_file(file, data)
     except OSError as error:
-        raise RefusedPlanFileError.unwritable(file, error) from error
+        raise file_errors.unwritable(file, error) from error
 
 
 def load_plan(path: str | os.PathLike[str], graph: Graph | None = None) -> Plan:
@@ -59,15 +59,15 @@ def load_plan(path: str | os.PathLike[str], graph: Graph | None = None) -> Plan:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise RefusedPlanFileError.unreadable(file, error) from error
+        raise file_errors.unreadable(file, error) from error
     header, columns = _parse_json(file, data) if file.suffix == ".json" else read_npz(file, data)
     _check_header(file, header)
     made_for = _parse_graph(file, header["graph"])
     if graph is not None and made_for != graph:
-        raise RefusedPlanFileError.other_graph(file, graph_changes(made_for, graph))
+        raise file_errors.other_graph(file, graph_changes(made_for, graph))
     plan = Plan(made_for, header["samples"], _parse_table(file, made_for, columns))
     if plan.hash != header["hash"]:
-        raise RefusedPlanFileError.other_hash(file, header["hash"], plan.hash)
+        raise file_errors.other_hash(file, header["hash"], plan.hash)
     return plan
 
 
@@ -89,7 +89,7 @@ def _header(plan: Plan) -> dict[str, Any]:
 def _path(path: str | os.PathLike[str]) -> Path:
     file = Path(path)
     if file.suffix not in PLAN_SUFFIXES:
-        raise RefusedPlanFileError.other_suffix(file, PLAN_SUFFIXES)
+        raise file_errors.other_suffix(file, PLAN_SUFFIXES)
     return file
 
 
@@ -97,9 +97,9 @@ def _parse_json(file: Path, data: bytes) -> tuple[Mapping[str, Any], Mapping[str
     try:
         parsed = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        raise RefusedPlanFileError.damaged(file, f"it is not JSON: {error}") from error
+        raise file_errors.damaged(file, f"it is not JSON: {error}") from error
     if not isinstance(parsed, dict) or not isinstance(parsed.get("table", {}), dict):
-        raise RefusedPlanFileError.damaged(file, "it does not hold an object with a table")
+        raise file_errors.damaged(file, "it does not hold an object with a table")
     return parsed, {name: _as_column(name, values) for name, values in parsed.pop("table", {}).items()}
 
 
@@ -116,21 +116,21 @@ def _as_column(name: str, values: object) -> object:
 
 def _check_header(file: Path, header: Mapping[str, Any]) -> None:
     if header.get("format") != FORMAT_NAME:
-        raise RefusedPlanFileError.no_plan(file, header.get("format"))
+        raise file_errors.no_plan(file, header.get("format"))
     if header.get("version") != FORMAT_VERSION:
-        raise RefusedPlanFileError.other_version(file, header.get("version"), FORMAT_VERSION)
+        raise file_errors.other_version(file, header.get("version"), FORMAT_VERSION)
     for key, kind in _HEADER_TYPES.items():
         if type(header.get(key)) is not kind:
-            raise RefusedPlanFileError.damaged(file, f"its {key} is {_say(header.get(key))}")
+            raise file_errors.damaged(file, f"its {key} is {_say(header.get(key))}")
     if header["samples"] < 0:
-        raise RefusedPlanFileError.damaged(file, f"its samples are {header['samples']}")
+        raise file_errors.damaged(file, f"its samples are {header['samples']}")
 
 
 def _parse_graph(file: Path, data: Mapping[str, Any]) -> Graph:
     try:
         return graph_from_dict(data, os.fspath(file))
     except GraphError as error:
-        raise RefusedPlanFileError.damaged(file, f"it holds no graph: {error}") from error
+        raise file_errors.damaged(file, f"it holds no graph: {error}") from error
 
 
 def _parse_table(file: Path, graph: Graph, columns: Mapping[str, Any]) -> Table:
@@ -140,17 +140,15 @@ def _parse_table(file: Path, graph: Graph, columns: Mapping[str, Any]) -> Table:
         problem = (
             f"its table lacks {', '.join(missing)}" if missing else f"its table has {', '.join(surplus)} too"
         )
-        raise RefusedPlanFileError.damaged(file, problem)
+        raise file_errors.damaged(file, problem)
     for name, column in columns.items():
         kind = np.dtype(COLUMN_TYPES[name])
         if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype.newbyteorder("=") != kind:
-            raise RefusedPlanFileError.damaged(
-                file, f"its column {name} is {_say(column)}, not {kind} numbers"
-            )
+            raise file_errors.damaged(file, f"its column {name} is {_say(column)}, not {kind} numbers")
     table = Table(**columns)
     misfit = find_misfit(table, [len(node.inputs) for node in graph])
     if misfit:
-        raise RefusedPlanFileError.damaged(file, misfit)
+        raise file_errors.damaged(file, misfit)
     return table
 
 

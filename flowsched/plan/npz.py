@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsched.plan.file_errors import RefusedPlanFileError
+from flowsched.plan import file_errors
 from flowsched.plan.table import Table
 
 _HEADER = "header.json"
@@ -60,9 +60,9 @@ def read_npz(file: Path, data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
                 if name != _HEADER
             }
     except _DAMAGE as error:
-        raise RefusedPlanFileError.damaged(file, f"it is not an npz file of a plan: {error}") from error
+        raise file_errors.damaged(file, f"it is not an npz file of a plan: {error}") from error
     if not isinstance(header, dict):
-        raise RefusedPlanFileError.damaged(file, "its header is not an object")
+        raise file_errors.damaged(file, "its header is not an object")
     return header, columns
 
 
