@@ -27,9 +27,6 @@ ADAPT_TO: Final = 40
 BASE_STRENGTH: Final = 0.5
 """Sightings that the policy's general model counts for against those answers."""
 
-KL_COEFFICIENT: Final = 0.05
-"""Reward that one nat a token away from the reference costs."""
-
 
 class Policy:
     """Writes ``answers`` answers to each prompt: a trigram that leans towards answers to similar prompts."""
@@ -117,26 +114,6 @@ class Value:
     def _guess(self, tokens: list[int]) -> float:
         # END is in every sentence of the corpus, so its weight is the constant of the regression.
         return math.fsum(self._weights.get(token, 0.0) for token in {END, *tokens})
-
-
-def advantage(policy: Batch, reference: Batch, reward: Batch, *, answers: int) -> Batch:
-    """GRPO's advantage: how far an answer's reward, less its KL cost, is above its siblings', in deviations.
-
-    From columns tokens and logprob, logprob, and reward (n rows, siblings together) to kl (nats a token) and
-    advantage, shape (n,). Answers that all earned the same have advantage 0.
-    """
-    lengths = np.array([len(tokens) for tokens in policy["tokens"]], np.float64)
-    kl = (policy["logprob"] - reference["logprob"]) / lengths
-    earned = reward["reward"] - KL_COEFFICIENT * kl
-    above = [(group - group.mean()) / (group.std() + 1e-6) for group in earned.reshape(-1, answers)]
-    return {"kl": kl, "advantage": np.concatenate(above)}
-
-
-def best(policy: Batch, reward: Batch, advantage: Batch, *, answers: int) -> Batch:
-    """The answer of each prompt with the highest advantage: n rows become n / answers."""
-    first = range(0, len(policy["answer"]), answers)
-    rows = [start + int(np.argmax(advantage["advantage"][start : start + answers])) for start in first]
-    return {"answer": [policy["answer"][row] for row in rows], "reward": reward["reward"][rows]}
 
 
 def _lines(dialogues: list[Dialogue], vocabulary: Vocabulary) -> list[Line]:

@@ -9,20 +9,19 @@ The replicas and batch sizes divide nothing on purpose.
 
 from __future__ import annotations
 
-import argparse
-import json
-import random
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from statistics import fmean
 from textwrap import shorten
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from dialogues import demo_module, opening_lines, read_dialogues
-from ngram_models import Policy, Reference, Reward, Value, advantage, best
+import rollout_job
+from dialogues import demo_module
+from grpo import advantage, best
+from ngram_models import Policy, Reference, Reward, Value
 
 import flowsched as fs
 
@@ -60,19 +59,6 @@ def rollout_models(answers: int) -> dict[str, Any]:
     }
 
 
-def draw_prompts(count: int, seed: int) -> dict[str, Any]:
-    """The source of the graph: ``count`` different opening lines of the corpus, drawn by ``seed``.
-
-    Raises:
-        ModuleNotFoundError: when ``chatterbot-corpus`` is not installed.
-        ValueError: when the corpus has fewer opening lines.
-    """
-    lines = opening_lines(read_dialogues())
-    if count > len(lines):
-        raise ValueError(f"--prompts {count}: the corpus opens only {len(lines)} different conversations")
-    return {"prompts": {"prompt": random.Random(seed).sample(lines, count)}}
-
-
 graph = rollout_graph(ANSWERS)
 models = rollout_models(ANSWERS)
 
@@ -80,7 +66,7 @@ models = rollout_models(ANSWERS)
 def __getattr__(name: str) -> Any:
     # Only running needs the corpus; planning and explaining this file do without.
     if name == "data":
-        return draw_prompts(PROMPTS, SEED)
+        return rollout_job.draw_prompts(PROMPTS, SEED)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -95,14 +81,7 @@ def group_rollouts(prompts: Sequence[str], out: Mapping[str, Any]) -> list[dict[
         "kls": out["advantage"]["kl"].tolist(),
         "advantages": out["advantage"]["advantage"].tolist(),
     }
-    answers = len(columns["answers"]) // len(prompts)
-    return [
-        {"prompt": prompt, "best": best_answer, "best_reward": best_reward}
-        | {name: column[place * answers : (place + 1) * answers] for name, column in columns.items()}
-        for place, (prompt, best_answer, best_reward) in enumerate(
-            zip(prompts, out["best"]["answer"], out["best"]["reward"].tolist(), strict=True)
-        )
-    ]
+    return rollout_job.group_rollouts(prompts, columns, out["best"])
 
 
 def report(rollouts: Sequence[Mapping[str, Any]]) -> str:
@@ -151,38 +130,24 @@ class Judged(NamedTuple):
         return f"  {self.reward:+6.2f}  {self.value:+6.2f}  {prompt:28}  {answer}"
 
 
-def describe_run(plan: fs.Plan) -> str:
-    """How many calls each node took on how many replicas, in one line."""
-    used = {node.name: {call.replica for call in node} for node in plan}
-    said = (f"{node.name} {len(node)} on {len(used[node.name])}" for node in plan)
-    return f"calls on replicas: {', '.join(said)}"
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the rollouts, print the page and write one JSON line a prompt."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--prompts", type=int, default=PROMPTS, help="prompts drawn from the corpus")
-    parser.add_argument("--answers", type=int, default=ANSWERS, help="answers for each prompt")
-    parser.add_argument("--output", type=Path, default=Path("rollouts.jsonl"), help="file of JSON lines")
-    parser.add_argument("--backend", default="threads", help="what the replicas run on")
-    parser.add_argument("--seed", type=int, default=SEED, help="draws the prompts and the answers")
-    options = parser.parse_args(argv)
-    if min(options.prompts, options.answers) < 1:
-        parser.error("--prompts and --answers must be at least 1")
+    options = rollout_job.parse_options(__doc__, PROMPTS, ANSWERS, "rollouts.jsonl", argv)
     try:
         demo_module("vaderSentiment")
-        data = draw_prompts(options.prompts, options.seed)
+        data = rollout_job.draw_prompts(options.prompts, options.seed)
     except (ModuleNotFoundError, ValueError) as error:
-        parser.exit(1, f"{error}\n")
+        print(error, file=sys.stderr)
+        raise SystemExit(1) from None
 
     started = perf_counter()
     plan = fs.compile(rollout_graph(options.answers), samples=options.prompts)
     out = fs.run(plan, rollout_models(options.answers), data, backend=options.backend, seed=options.seed)
     rollouts = group_rollouts(data["prompts"]["prompt"], out)
-    options.output.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rollouts), "utf-8")
+    rollout_job.write_rollouts(rollouts, options.output)
 
     print(report(rollouts))
-    print(f"{describe_run(plan)}; {perf_counter() - started:.1f} s on {options.backend}")
+    print(f"{rollout_job.describe_run(plan)}; {perf_counter() - started:.1f} s on {options.backend}")
     print(f"wrote {len(rollouts)} prompts with {options.answers} answers each to {options.output}")
 
 

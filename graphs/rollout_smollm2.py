@@ -10,18 +10,15 @@ replicas in one process share the weights.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from statistics import fmean
 from time import perf_counter
 from typing import Any, Final
 
-from ngram_models import advantage, best
-from rollout_ngram import describe_run, draw_prompts
+import rollout_job
+from grpo import advantage, best
 from smollm2 import check_packages, convert_smollm2, smollm2_folder
 
 import flowsched as fs
@@ -73,7 +70,7 @@ def __getattr__(name: str) -> Any:
     if name == "models":
         return rollout_models(ANSWERS)
     if name == "data":
-        return draw_prompts(PROMPTS, SEED)
+        return rollout_job.draw_prompts(PROMPTS, SEED)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -90,16 +87,7 @@ def group_rollouts(prompts: Sequence[str], out: Mapping[str, Any]) -> list[dict[
         "kls": out["advantage"]["kl"].tolist(),
         "advantages": out["advantage"]["advantage"].tolist(),
     }
-    answers = len(columns["answers"]) // len(prompts)
-    return [
-        {
-            "prompt": prompt,
-            "best": out["best"]["answer"][place],
-            "best_reward": float(out["best"]["reward"][place]),
-        }
-        | {name: column[place * answers : (place + 1) * answers] for name, column in columns.items()}
-        for place, prompt in enumerate(prompts)
-    ]
+    return rollout_job.group_rollouts(prompts, columns, out["best"])
 
 
 def report(rollouts: Sequence[Mapping[str, Any]]) -> str:
@@ -131,22 +119,13 @@ def _group(rollout: Mapping[str, Any]) -> Iterator[str]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the rollouts, print the page and write one JSON line a prompt."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--prompts", type=int, default=PROMPTS, help="prompts drawn from the corpus")
-    parser.add_argument("--answers", type=int, default=ANSWERS, help="answers for each prompt")
-    parser.add_argument(
-        "--output", type=Path, default=Path("rollouts_smollm2.jsonl"), help="file of JSON lines"
-    )
-    parser.add_argument("--backend", default="threads", help="what the replicas run on")
-    parser.add_argument("--seed", type=int, default=SEED, help="draws the prompts and the answers")
-    options = parser.parse_args(argv)
-    if min(options.prompts, options.answers) < 1:
-        parser.error("--prompts and --answers must be at least 1")
+    options = rollout_job.parse_options(__doc__, PROMPTS, ANSWERS, "rollouts_smollm2.jsonl", argv)
     try:
         models = rollout_models(options.answers)
-        data = draw_prompts(options.prompts, options.seed)
+        data = rollout_job.draw_prompts(options.prompts, options.seed)
     except (ModuleNotFoundError, ValueError) as error:
-        parser.exit(1, f"{error}\n")
+        print(error, file=sys.stderr)
+        raise SystemExit(1) from None
     if not smollm2_folder().exists():
         print(f"converting SmolLM2 into {smollm2_folder()}: once, half a minute or more", file=sys.stderr)
         convert_smollm2()
@@ -155,10 +134,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     plan = fs.compile(rollout_graph(options.answers), samples=options.prompts)
     out = fs.run(plan, models, data, backend=options.backend, seed=options.seed)
     rollouts = group_rollouts(data["prompts"]["prompt"], out)
-    options.output.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rollouts), "utf-8")
+    rollout_job.write_rollouts(rollouts, options.output)
 
     print(report(rollouts))
-    print(f"{describe_run(plan)}; {perf_counter() - started:.1f} s on {options.backend}")
+    print(f"{rollout_job.describe_run(plan)}; {perf_counter() - started:.1f} s on {options.backend}")
     print(f"wrote {len(rollouts)} prompts with {options.answers} answers each to {options.output}")
 
 

@@ -61,7 +61,7 @@ def test_the_same_seed_writes_the_same_bytes_and_another_seed_others(tmp_path: P
 
 def test_replicas_and_batch_sizes_change_no_bit_of_the_result(load: Callable[[str], ModuleType]) -> None:
     job = load("rollout_ngram")
-    data = job.draw_prompts(23, seed=3)
+    data = load("rollout_job").draw_prompts(23, seed=3)
     alone = fs.Graph("alone", job.graph.sources, [_with(n, 1, None) for n in job.graph], job.graph.outputs)
     spread = fs.Graph("spread", job.graph.sources, [_with(n, 4, 4) for n in job.graph], job.graph.outputs)
     results = [
@@ -78,7 +78,7 @@ def _with(node: fs.Node, replicas: int, batch_size: int | None) -> fs.Node:
 def test_advantages_of_siblings_sum_to_zero_and_rank_as_rewards_less_divergence_do(
     load: Callable[[str], ModuleType],
 ) -> None:
-    models = load("ngram_models")
+    models = load("grpo")
     rng = np.random.default_rng(0)
     kl = np.concatenate([rng.exponential(2, 8), np.full(4, 1.0)])
     rewards = np.concatenate([rng.uniform(-1, 1, 8), np.full(4, 0.25)])
@@ -156,7 +156,7 @@ def test_sentences_survive_the_way_to_tokens_and_back(load: Callable[[str], Modu
 
 def test_value_knows_more_about_rewards_than_their_mean(load: Callable[[str], ModuleType]) -> None:
     job = load("rollout_ngram")
-    data = job.draw_prompts(40, seed=1)
+    data = load("rollout_job").draw_prompts(40, seed=1)
     out: Mapping[str, Any] = fs.run(fs.compile(job.graph, samples=40), job.models, data, seed=1)
     reward, value = out["reward"]["reward"], out["value"]["value"]
     assert np.square(reward - value).mean() < 0.6 * reward.var()

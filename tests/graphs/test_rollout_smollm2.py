@@ -36,11 +36,11 @@ CHAT = "{% for turn in messages %}{{ turn.content }}\n{% endfor %}"
 
 AGAIN = """
 import dataclasses, json
-import flowsched as fs, rollout_smollm2 as job
+import flowsched as fs, rollout_job, rollout_smollm2 as job
 replicas = {"policy": 1, "reference": 2, "reward": 1, "advantage": 3, "best": 1}
 nodes = [dataclasses.replace(node, replicas=replicas[node.name], batch_size=None) for node in job.graph]
 graph = fs.Graph("again", job.graph.sources, nodes, job.graph.outputs)
-data = job.draw_prompts(3, 0)
+data = rollout_job.draw_prompts(3, 0)
 out = fs.run(fs.compile(graph, samples=3), job.models, data)
 print(json.dumps(job.group_rollouts(data["prompts"]["prompt"], out)))
 """
@@ -74,7 +74,7 @@ def tiny_models(load: Callable[[str], ModuleType], tmp_path: Path) -> Iterator[d
     )
     transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    models, grpo = load("smollm2_models"), load("ngram_models")
+    models, grpo = load("smollm2_models"), load("grpo")
     yield {
         "policy": partial(models.Policy, 4, longest=12, folder=tmp_path),
         "reference": partial(models.Reference, folder=tmp_path),
@@ -200,7 +200,7 @@ def test_relevance_is_the_cosine_of_the_means_over_all_tokens(load: Callable[[st
 def test_planning_loads_none_of_the_packages_that_running_needs() -> None:
     program = """
 import sys
-import flowsched as fs, rollout_smollm2 as job
+import flowsched as fs, rollout_job, rollout_smollm2 as job
 assert len(fs.compile(job.graph, samples=10)["reference"]) == 9
 sys.exit(any(name in sys.modules for name in ("torch", "transformers", "smollm2_models")))
 """
