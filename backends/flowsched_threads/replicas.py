@@ -50,7 +50,7 @@ class Replicas(Running):
         try:
             with self._lock:
                 if self._closed:
-                    raise SessionError(f"the replicas were closed before step {step.number} began")
+                    raise SessionError(f"the session was closed before step {step.number} began")
                 self._progress = progress
             progress.begin()
             outputs = step.collect(progress.wait())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import flowsched as fs
 from tests.comparing import assert_same
@@ -113,6 +116,47 @@ def test_a_diamond_with_a_slow_branch_goes_on_with_one_call_in_flight(
     models = {"top": rows.add_one, "slow": rows.add_one_late, "fast": rows.pass_on, "both": rows.join}
     out = run_graph(graph, models, {"x": np.arange(25)}, max_in_flight=1)["both"]
     assert_same(out, {"input0": np.arange(2, 27), "input1": np.arange(1, 26), "input2": np.arange(1, 26)})
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 5), st.none() | st.integers(1, 9)), min_size=5, max_size=5),
+    after=st.booleans(),
+    samples=st.integers(0, 60),
+    limit=st.integers(1, 3),
+)
+def test_no_diamond_ever_waits_for_itself(
+    run_graph: RunGraph, sizes: list[tuple[int, int | None]], after: bool, samples: int, limit: int
+) -> None:
+    cuts: list[dict[str, Any]] = [{"replicas": count, "batch_size": size} for count, size in sizes]
+    top, slow, fast, longer, both = cuts
+    graph = fs.Graph(
+        "diamond",
+        sources=["x"],
+        nodes=[
+            fs.Node("top", ["x"], **top),
+            fs.Node("slow", ["top"], **slow),
+            fs.Node("fast", ["top"], **fast),
+            fs.Node("longer", ["fast"], **longer, after=["slow"] if after else []),
+            fs.Node("both", ["slow", "longer", "top"], **both),
+        ],
+    )
+    models = {
+        "top": rows.add_one,
+        "slow": _late,
+        "fast": rows.add_one,
+        "longer": rows.pass_on,
+        "both": rows.join,
+    }
+    out = run_graph(graph, models, {"x": np.arange(samples)}, max_in_flight=limit)["both"]
+    if samples:
+        ones = np.arange(1, samples + 1)
+        assert_same(out, {"input0": ones, "input1": ones + 1, "input2": ones})
+
+
+def _late(numbers: Any) -> Any:
+    time.sleep(0.0005)
+    return numbers
 
 
 def test_after_and_shared_replicas_go_on_with_one_call_in_flight(run_graph: RunGraph) -> None:

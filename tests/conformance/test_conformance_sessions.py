@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from functools import partial
 from pathlib import Path
@@ -155,6 +156,19 @@ def test_closing_in_the_middle_of_a_step_ends_the_step_at_once(backend: str, mee
     closing.join()
     with pytest.raises(SessionError, match="it was closed"):
         session.run({"x": np.arange(4)})
+
+
+@pytest.mark.timeout(60)
+def test_closing_at_any_moment_ends_a_step_or_comes_too_late(backend: str) -> None:
+    for attempt in range(30):
+        session = fs.start(ONE, {"a": rows.add_one_late}, backend=backend)
+        closing = threading.Timer(attempt * 0.0002, session.close)
+        closing.start()
+        with contextlib.suppress(SessionError):
+            assert_same(session.run({"x": np.arange(8)})["a"], np.arange(1, 9))
+        closing.join()
+        with pytest.raises(SessionError, match="it was closed"):
+            session.run({"x": np.arange(8)})
 
 
 def test_sessions_of_one_graph_do_not_know_of_each_other(backend: str) -> None:
