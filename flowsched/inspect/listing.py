@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flowsched.plan import Plan
+from flowsched.plan.notation import join_fragments
 
 WIDTH = 110
 _MOST_FRAGMENTS = 8
@@ -105,16 +106,16 @@ def say_inputs(plan: Plan, number: int, most: int = _MOST_FRAGMENTS) -> list[str
     first = int(plan.feed_offsets[index] + (number - plan.call_offsets[index]) * len(node.inputs))
     inputs = []
     for feed, times in enumerate(plan.rows[node.name].times, first):
-        joined = _say_fragments(plan, int(table.feed[feed]), int(table.feed[feed + 1]), most)
-        inputs.append(joined if times == 1 else f"{joined} * {times}")
+        fragments = _say_fragments(plan, int(table.feed[feed]), int(table.feed[feed + 1]), most)
+        inputs.append(join_fragments(fragments, times))
     return inputs
 
 
-def _say_fragments(plan: Plan, start: int, stop: int, most: int) -> str:
+def _say_fragments(plan: Plan, start: int, stop: int, most: int) -> list[str]:
     if most == 1 and stop - start > 1:
-        return f"{plan.fragment(start)} + ({stop - start - 1:,} more)"
+        return [str(plan.fragment(start)), f"({stop - start - 1:,} more)"]
     picked = pick(stop - start, most)
     parts = [str(plan.fragment(start + at)) for at in picked.places]
     if picked.left_out:
         parts.insert(len(picked.first), f"({picked.left_out:,} more)")
-    return " + ".join(parts)
+    return parts

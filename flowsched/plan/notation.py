@@ -1,21 +1,28 @@
 """Calls in one line: ``reward.0.0[0:2] <- policy.0.0[0:2], reference.0.0[0:2]``.
 
 A call is written as its node, its replica and its place in the replica's queue, then the rows it makes.
-After the arrow come its inputs, divided by commas; the fragments of one input are joined by ``+``, and
-``* 4`` says that four consecutive rows share one row of that input.
+After the arrow come its inputs, divided by commas; the fragments of one input are joined by ``+``. ``* 4`` says
+that four consecutive rows share one row of an input: ``baseline.0.0[2:3] * 4``, or, where it has several fragments,
+``(baseline.0.0[2:3] + baseline.1.0[3:4]) * 4``.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flowsched.errors import FlowschedError
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
-_FRAGMENT = re.compile(rf"(?P<producer>{_NAME}(?:\.\d+\.\d+)?)\[(?P<start>\d+):(?P<stop>\d+)\]")
-_CALL = re.compile(rf"(?P<node>{_NAME})\.(?P<replica>\d+)\.(?P<position>\d+)\[(?P<start>\d+):(?P<stop>\d+)\]")
-_TIMES = re.compile(r"(?P<fragments>.*?)(?:\s*\*\s*(?P<times>\d+))?")
+_NUMBER = r"[0-9]{1,18}"  # rows are counted in 64 bits
+_ROWS = rf"\[(?P<start>{_NUMBER}):(?P<stop>{_NUMBER})\]"
+_FRAGMENT = re.compile(rf"(?P<producer>{_NAME}(?:\.{_NUMBER}\.{_NUMBER})?){_ROWS}")
+_CALL = re.compile(rf"(?P<node>{_NAME})\.(?P<replica>{_NUMBER})\.(?P<position>{_NUMBER}){_ROWS}")
+_TIMES = re.compile(r"[1-9][0-9]{0,17}")
+_EXAMPLE = "reward.0.0[0:2] <- policy.0.0[0:2], reference.0.0[0:2]"
+_SHARED = "(baseline.0.0[0:1] + baseline.1.0[1:2]) * 4"
+_LONGEST_QUOTED = 200
 
 
 class NotationError(FlowschedError):
@@ -24,14 +31,18 @@ class NotationError(FlowschedError):
     Args:
         text: the text.
         part: what was expected where it stands.
+        example: how it is written.
     """
 
     code = "notation"
 
-    def __init__(self, text: str, part: str) -> None:
-        super().__init__(
-            f"{text!r} is not {part}. Write it like 'reward.0.0[0:2] <- policy.0.0[0:2], reference.0.0[0:2]'"
-        )
+    def __init__(self, text: str, part: str, example: str = _EXAMPLE) -> None:
+        self.arguments = (text, part, example)
+        shown = text if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]}..."
+        super().__init__(f"{shown!r} is not {part}. Write it like {example!r}")
+
+    def __reduce__(self) -> tuple[type[NotationError], tuple[str, str, str]]:
+        return type(self), self.arguments
 
 
 @dataclass(frozen=True)
@@ -64,8 +75,7 @@ class Feed:
     times: int = 1
 
     def __str__(self) -> str:
-        joined = " + ".join(map(str, self.fragments))
-        return joined if self.times == 1 else f"{joined} * {self.times}"
+        return join_fragments([str(fragment) for fragment in self.fragments], self.times)
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,18 @@ class Call:
 
     def __str__(self) -> str:
         return f"{self.name}[{self.start}:{self.stop}] <- {', '.join(map(str, self.feeds))}"
+
+
+def join_fragments(fragments: Sequence[str], times: int) -> str:
+    """Return what a call reads from one input; ``times`` of its consecutive rows share one row of the input.
+
+    >>> join_fragments(["a.0.0[0:1]"], 4), join_fragments(["a.0.0[0:1]", "a.1.0[1:2]"], 4)
+    ('a.0.0[0:1] * 4', '(a.0.0[0:1] + a.1.0[1:2]) * 4')
+    """
+    joined = " + ".join(fragments)
+    if times == 1:
+        return joined
+    return f"{joined} * {times}" if len(fragments) == 1 else f"({joined}) * {times}"
 
 
 def parse_call(text: str) -> Call:
@@ -129,11 +151,20 @@ def parse_calls(text: str) -> list[Call]:
 
 
 def _parse_feed(text: str) -> Feed:
-    match = _TIMES.fullmatch(text.strip())
-    if match is None:
-        raise NotationError(text, "an input")
-    fragments = tuple(_parse_fragment(part) for part in match["fragments"].split("+"))
-    return Feed(fragments, int(match["times"] or 1))
+    joined, star, factor = (part.strip() for part in text.partition("*"))
+    if not star:
+        return Feed(_parse_fragments(joined))
+    if _TIMES.fullmatch(factor) is None:
+        raise NotationError(text, "an input", _SHARED)
+    if joined.startswith("(") and joined.endswith(")"):
+        joined = joined[1:-1]
+    elif "+" in joined:  # would read as if only the last fragment were shared
+        raise NotationError(text, "an input that says what is shared", _SHARED)
+    return Feed(_parse_fragments(joined), int(factor))
+
+
+def _parse_fragments(text: str) -> tuple[Fragment, ...]:
+    return tuple(_parse_fragment(part) for part in text.split("+"))
 
 
 def _parse_fragment(text: str) -> Fragment:

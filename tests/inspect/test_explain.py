@@ -181,7 +181,7 @@ def test_a_sample_on_a_replica_shows_its_calls_there_and_who_else_reads_it() -> 
         sample 3 (of 0-4) on replica policy.2: read by 3 calls
           policy.2.0[12:16]  <- prompts[3:4]
           logprob.2.1[10:15] <- policy.1.0[10:12] + policy.2.0[12:15]
-          loss.2.2[10:15]    <- logprob.2.1[10:15], advantage.1.0[10:15], best.2.0[2:3] + best.3.0[3:4] * 4
+          loss.2.2[10:15]    <- logprob.2.1[10:15], advantage.1.0[10:15], (best.2.0[2:3] + best.3.0[3:4]) * 4
           also read by policy.3
         """,
         sample=3,
@@ -205,7 +205,7 @@ def test_a_replica_is_explained_by_its_queue_over_all_nodes_that_it_serves() -> 
         replica policy.2 of 4: 3 calls, 1 row of policy, 5 rows of logprob, 5 rows of loss
           policy.2.0[12:16]  <- prompts[3:4]
           logprob.2.1[10:15] <- policy.1.0[10:12] + policy.2.0[12:15]
-          loss.2.2[10:15]    <- logprob.2.1[10:15], advantage.1.0[10:15], best.2.0[2:3] + best.3.0[3:4] * 4
+          loss.2.2[10:15]    <- logprob.2.1[10:15], advantage.1.0[10:15], (best.2.0[2:3] + best.3.0[3:4]) * 4
         """,
         replica="logprob.2",
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import flowsched as fs
 from flowsched.plan import Call, Feed, Fragment, parse_call, parse_calls
@@ -84,11 +87,79 @@ def test_names_with_dashes_and_digits_parse() -> None:
         ("reward.0.0[0-2] <- policy.0.0[0:2]", "a call"),
         ("reward.0.0[0:2] <- ", "a fragment"),
         ("reward.0.0[0:2] <- policy.0[0:2]", "a fragment"),
-        ("reward.0.0[0:2] <- policy.0.0[0:2] * many", "a fragment"),
+        ("reward.0.0[0:2] <- policy.0.0[0:2] * many", "an input"),
+        ("reward.0.0[0:2] <- policy.0.0[0:2] * 0", "an input"),
+        ("reward.0.0[0:2] <- policy.0.0[0:2] * 2 * 3", "an input"),
+        ("reward.0.0[0:2] <- (policy.0.0[0:2])", "a fragment"),
+        ("reward.0.0[0:2] <- ((policy.0.0[0:2])) * 2", "a fragment"),
+        ("reward.0.0[0:2] <- (policy.0.0[0:2] * 2", "a fragment"),
+        ("reward.0.0[0:2] <- (a[0:1]) + (a[1:2]) * 2", "a fragment"),
+        ("reward.0.0[0:2] <- () * 2", "a fragment"),
+        (f"reward.0.0[0:{'9' * 5000}] <- policy.0.0[0:2]", "a call"),
+        (f"reward.0.0[0:2] <- policy.0.0[0:2] * {'9' * 5000}", "an input"),
         ("reward.0.0[0:2] <- policy.0.0[0:2],", "a fragment"),
     ],
 )
 def test_text_that_is_no_call_is_refused_with_an_example(text: str, part: str) -> None:
     with pytest.raises(NotationError) as caught:
         parse_call(text)
-    assert f"is not {part}. Write it like 'reward.0.0[0:2] <- " in str(caught.value)
+    assert f"is not {part}. Write it like '" in str(caught.value)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_an_example_of_a_call_is_one() -> None:
+    with pytest.raises(NotationError) as caught:
+        parse_call("reward")
+    example = str(caught.value).split("Write it like ")[1].strip("'")
+    assert str(parse_call(example)) == example
+
+
+def test_several_fragments_that_are_shared_stand_in_parentheses() -> None:
+    text = "advantage.0.1[8:16] <- (baseline.0.0[2:3] + baseline.1.0[3:4]) * 4"
+    (feed,) = parse_call(text).feeds
+    assert (len(feed.fragments), feed.times) == (2, 4)
+    assert str(parse_call(text)) == text
+
+
+def test_several_fragments_that_are_shared_without_parentheses_are_refused() -> None:
+    with pytest.raises(NotationError, match=r"what is shared.*'\(baseline.*\) \* 4'"):
+        parse_call("advantage.0.1[8:16] <- baseline.0.0[2:3] + baseline.1.0[3:4] * 4")
+
+
+_PIECES = [
+    "a.0.0[0:1]",
+    "a[0:1]",
+    " ",
+    "<-",
+    "+",
+    ",",
+    "*",
+    "(",
+    ")",
+    "4",
+    "[",
+    ":",
+    "]",
+    ".",
+    "0",
+    "-",
+    "a\n",
+]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(_PIECES), max_size=14).map("".join))
+def test_any_text_is_a_call_that_prints_and_parses_back_or_is_refused(text: str) -> None:
+    try:
+        call = parse_call(f"a.0.0[0:1] <- {text}")
+    except NotationError:
+        return
+    assert parse_call(str(call)) == call
+
+
+@pytest.mark.parametrize("piece", _PIECES)
+@pytest.mark.timeout(30)  # where the time grew with the square of the length, it were minutes
+def test_hostile_text_is_refused_in_time_that_grows_with_its_length(piece: str) -> None:
+    with pytest.raises(NotationError) as caught:
+        parse_calls(f"a.0.0[0:1] <- a{piece * 200_000}x")
+    assert len(str(caught.value)) < 1_000

@@ -205,7 +205,7 @@ def test_rows_that_share_a_row_of_an_input_read_it_once() -> None:
     plan = fs.compile(fs.Graph("grpo", sources=["x"], nodes=nodes), samples=2)
     assert lines(plan, "advantage") == [
         "advantage.0.0[0:3] <- gen.0.0[0:3], baseline.0.0[0:1] * 4",
-        "advantage.0.1[3:6] <- gen.0.0[3:6], baseline.0.0[0:1] + baseline.1.0[1:2] * 4",
+        "advantage.0.1[3:6] <- gen.0.0[3:6], (baseline.0.0[0:1] + baseline.1.0[1:2]) * 4",
         "advantage.0.2[6:8] <- gen.0.0[6:8], baseline.1.0[1:2] * 4",
     ]
 
