@@ -207,11 +207,18 @@ class WorkerError(RunError):
     code = "worker"
 
     def __init__(
-        self, *, node: str, replica: int, call: str, samples: tuple[int, int], cause: BaseException
+        self,
+        *,
+        node: str,
+        replica: int,
+        call: str,
+        samples: tuple[int, int],
+        cause: BaseException,
+        mend: str = "",
     ) -> None:
         super().__init__(
             f"node {node!r}, replica {replica}, call {call}, {say_samples(samples)}: "
-            f"the worker raised {_summary(cause)}",
+            f"the worker raised {_summary(cause)}{'. ' if mend else ''}{mend}",
             node=node,
             replica=replica,
             call=call,

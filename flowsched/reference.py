@@ -91,4 +91,5 @@ def _rows_of(batch: Batch, start: int, stop: int, times: int) -> Batch:
 def _context(node: Node, rows: NodeRows, start: int, stop: int, drawn: tuple[int, int]) -> Context:
     step, entropy = drawn
     sample_ids = np.array([rows.samples_of(row, row + 1)[0] for row in range(start, stop)])
-    return Context(node.name, 0, 1, None, step, start, stop, sample_ids, lambda: False, entropy)
+    made = start // node.collapse * node.expand, stop // node.collapse * node.expand
+    return Context(node.name, 0, 1, None, step, start, stop, *made, sample_ids, lambda: False, entropy)

@@ -21,7 +21,7 @@ from flowsched.graph import Graph
 from flowsched.plan import Plan
 from flowsched.planner import compile_plan
 from flowsched.runtime.binding import Model, bind_models
-from flowsched.runtime.inputs import checked_whole, count_inputs, refuse_other_rows
+from flowsched.runtime.inputs import checked_whole, count_inputs, refuse_other_kind, refuse_other_rows
 from flowsched.runtime.outputs import Outputs
 from flowsched.runtime.program import Program
 from flowsched.runtime.step import Step
@@ -64,6 +64,7 @@ def run(
         BackendError: the backend is unknown or cannot hold the replicas.
         RunError: a replica could not be built, or a worker failed; the user's exception is the cause.
     """
+    _refuse_no_plan(plan)
     refuse_other_rows(plan, inputs)
     replicas = {node.name: _replicas_used(plan, node.name) for node in plan.graph.owners()}
     with Session(
@@ -86,6 +87,7 @@ def start(
 
     Arguments and errors are those of :func:`run`. Use it in a ``with`` statement: leaving it ends the replicas.
     """
+    refuse_other_kind(graph, Graph, "graph", "Give the graph itself, e.g. plan.graph")
     replicas = {node.name: node.replicas for node in graph.owners()}
     return Session(graph, models, backend, seed, max_in_flight, observer, options, replicas=replicas)
 
@@ -147,6 +149,7 @@ class Session:
             InputError: inputs do not fit the plan.
             RunError, SessionError: likewise.
         """
+        _refuse_no_plan(plan)
         if plan.graph is not self.graph and plan.graph != self.graph:
             message = (
                 f"it was made for graph {plan.graph.name!r}, which is not the session's, or not as it was"
@@ -256,6 +259,11 @@ class _OneAtATime:
     def mute(self) -> None:
         """Pass nothing on any more."""
         self._over = True
+
+
+def _refuse_no_plan(plan: Plan) -> None:
+    mend = "Give a plan, e.g. fs.compile(graph, samples=16), or use fs.start(graph, models)"
+    refuse_other_kind(plan, Plan, "plan", mend)
 
 
 def _replicas_used(plan: Plan, owner: str) -> int:

@@ -150,7 +150,12 @@ def _shapes(draw: DrawFn, read: _Stream, rows: int, limits: Limits) -> dict[str,
         shape |= draw(_chosen("collapse", collapses))
     collapse = shape.get("collapse", 1)
     if draw(st.sampled_from([False, False, False, True])):
-        shape |= draw(_chosen("group", [k for k in (2, 3, 4, 6, 12) if rows % k == 0 and k % collapse == 0]))
+        groups = [
+            k
+            for k in (2, 3, 4, 6, 12)
+            if rows % k == 0 and k % collapse == 0 and _collapsed(read.levels, Fraction(k)) is not None
+        ]
+        shape |= draw(_chosen("group", groups))
     if draw(st.sampled_from([False, False, False, True])):
         shape |= draw(_chosen("expand", [k for k in _FACTORS if rows // collapse * k <= limits.rows]))
     return shape

@@ -31,6 +31,10 @@ class ThreadsBackend(Backend):
     name: ClassVar[str] = "threads"
 
     def __init__(self, devices: Mapping[str, Sequence[str]] | None = None, grace: float = 0.25) -> None:
+        if devices is not None and not isinstance(devices, Mapping):
+            raise BackendError(
+                f"devices is {devices!r}. Give the devices of each node, e.g. devices={{'policy': ['cuda:0']}}"
+            )
         self._devices = dict(devices or {})
         for node, given in self._devices.items():
             if isinstance(given, str) or not given:

@@ -12,6 +12,12 @@ from flowsched.backend.interface import Backend
 from flowsched.errors import BackendError, say_known
 
 GROUP = "flowsched.backends"
+_SESSIONS = (
+    "backend",
+    "seed",
+    "max_in_flight",
+    "observer",
+)  # what every session takes beside a backend's options
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ def make_backend(backend: str | Backend, options: Mapping[str, Any]) -> Backend:
     for name in options:
         if name not in known:
             raise BackendError(
-                f"backend {backend!r} has no option {name!r}. {say_known(name, known, 'options')}"
+                f"backend {backend!r} has no option {name!r}. {say_known(name, [*known, *_SESSIONS], 'options')}"
             )
     return kind(**options)
 

@@ -60,6 +60,26 @@ def spread(batch: Batch, start: int, stop: int, times: int) -> Batch:
     return _spread(batch, start, stop, times)
 
 
+def protect(batch: Batch) -> Batch:
+    """Return the batch so that who gets it cannot change what others read.
+
+    numpy arrays become read-only views, lists and dicts shallow copies. Torch has no read-only tensors: they
+    are passed on as they are.
+
+    >>> protect({"ids": np.zeros(2)})["ids"].flags.writeable
+    False
+    """
+    if isinstance(batch, np.ndarray):
+        view = batch.view()
+        view.flags.writeable = False
+        return view
+    if isinstance(batch, list):
+        return batch.copy()
+    if isinstance(batch, dict):
+        return {key: protect(value) for key, value in batch.items()}
+    return batch
+
+
 def _slice(batch: Batch, start: int, stop: int) -> Batch:
     if batch is None:
         return None

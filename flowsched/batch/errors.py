@@ -10,8 +10,8 @@ import numpy as np
 
 from flowsched.errors import FlowschedError
 
-_ONE_PER_ROW = "One value per call cannot be cut into rows; return one per row, e.g. [value] * rows"
-_NAME_COLUMNS = "Return a dict that names each column, or a list of one value per row"
+_ONE_PER_ROW = "One value per call cannot be cut into rows; use one per row, e.g. [value] * rows"
+_NAME_COLUMNS = "Use a dict that names each column, or a list of one value per row"
 _TABLES = ("pandas", "polars", "pyarrow", "datasets")
 
 
@@ -55,7 +55,7 @@ class BatchError(FlowschedError):
         """Columns of one batch, as (path, rows), do not all have the same number of rows."""
         listed = ", ".join(f"{column!r} has {count}" for column, count in rows)
         odd = next(column for column, count in rows if count != rows[0][1])
-        mend = "Return one element per row in every column"
+        mend = "Use one element per row in every column"
         return cls(f"columns disagree on rows: {listed}", mend, code="rows-disagree", column=odd)
 
     @classmethod
@@ -100,30 +100,30 @@ def _say_type(value: object) -> str:
 def _mend_value(value: Any, path: Sequence[str]) -> str:
     table = type(value).__module__.partition(".")[0] in _TABLES
     if table and hasattr(value, "columns"):
-        return "Return a dict of its columns, e.g. {name: frame[name].to_numpy() for name in frame.columns}"
+        return "Use a dict of its columns, e.g. {name: frame[name].to_numpy() for name in frame.columns}"
     if table and hasattr(value, "to_numpy"):
-        return "Return an array, e.g. value.to_numpy()"
+        return "Use an array, e.g. value.to_numpy()"
     if isinstance(value, np.ma.MaskedArray) and value.ndim:
-        return "Return value.filled(...), and the mask as a column of its own"
+        return "Use value.filled(...), and the mask as a column of its own"
     if isinstance(value, str | bytes | numbers.Number | np.generic) or _axes(value) == 0:
         return _ONE_PER_ROW
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return "Return a dict, e.g. value._asdict()"
+        return "Use a dict, e.g. value._asdict()"
     if isinstance(value, tuple):
-        return "Return a list, e.g. list(value)" if path else _NAME_COLUMNS
+        return "Use a list, e.g. list(value)" if path else _NAME_COLUMNS
     if isinstance(value, Mapping):
-        return "Return a dict, e.g. dict(value)"
+        return "Use a dict, e.g. dict(value)"
     if isinstance(value, Set):
-        return "Return a list, in the order of the rows; a set has no order"
+        return "Use a list, in the order of the rows; a set has no order"
     if isinstance(value, range | Iterator):
-        return "Return a list, e.g. list(value)"
+        return "Use a list, e.g. list(value)"
     if _is_nested(value):
-        return "Return a padded tensor and the lengths, or a list of tensors, e.g. list(value.unbind())"
+        return "Use a padded tensor and the lengths, or a list of tensors, e.g. list(value.unbind())"
     if hasattr(value, "to_dense"):
-        return "Return a strided tensor, e.g. value.to_dense()"
+        return "Use a strided tensor, e.g. value.to_dense()"
     if hasattr(value, "__array__"):
-        return "Return a numpy array, e.g. numpy.asarray(value)"
-    return "Return a numpy array, a torch tensor or a list, with one element per row"
+        return "Use a numpy array, e.g. numpy.asarray(value)"
+    return "Use a numpy array, a torch tensor or a list, with one element per row"
 
 
 def _axes(value: object) -> object:

@@ -32,6 +32,12 @@ def check_plan(plan: Plan) -> None:
     >>> graph = fs.Graph("one", sources=["x"], nodes=[fs.Node("double", inputs=["x"], replicas=2)])
     >>> check_plan(fs.compile(graph, samples=5))
     """
+    given: object = plan
+    if not isinstance(given, Plan):
+        message = f"a {type(given).__name__} is no plan"
+        raise CheckError(
+            "what was given", [Problem("table", "plan", message, "Give fs.compile(graph, samples)")]
+        )
     problems = find_violations(plan)
     if problems:
         raise CheckError(f"plan of graph {plan.graph.name!r} for {plan.samples} samples", problems)

@@ -52,6 +52,7 @@ class _Level:
 
 
 _Lineage = tuple[_Level, ...]
+_PURPOSES = {"collapse": "collapses {} rows into one", "group": "keeps {} rows in one call"}
 
 
 def find_rows(graph: Graph, samples: int) -> tuple[Mapping[str, NodeRows], list[Problem]]:
@@ -69,19 +70,20 @@ def find_rows(graph: Graph, samples: int) -> tuple[Mapping[str, NodeRows], list[
         finest = max(
             (lineages[name] for name in node.inputs), key=lambda lineage: (_size(lineage), len(lineage))
         )
-        made = _after_node(finest, node)
-        node_problems = _problems_of(node, lineages, finest, made, samples)
+        merged = _merge(finest, node.collapse)
+        node_problems = _problems_of(node, lineages, finest, samples)
         problems += node_problems
-        if node_problems or made is None:
+        if node_problems or merged is None:
             continue
-        lineages[node.name] = made
+        expanded = (_Level(node.name, Fraction(node.expand)),) if node.expand > 1 else ()
+        made = lineages[node.name] = merged + expanded
         times = tuple(int(_size(finest) / _size(lineages[name])) for name in node.inputs)
         found[node.name] = NodeRows(_size(finest), _size(made), times, finest[0].rows.denominator)
     return found, problems
 
 
 def _problems_of(
-    node: Node, lineages: Mapping[str, _Lineage], finest: _Lineage, made: _Lineage | None, samples: int
+    node: Node, lineages: Mapping[str, _Lineage], finest: _Lineage, samples: int
 ) -> list[Problem]:
     place = f"node {node.name!r}"
     for name in node.inputs:
@@ -93,9 +95,11 @@ def _problems_of(
             )
             mend = "Collapse one of them, or give both the same expand"
             return [Problem("sizes-cannot-meet", place, message, mend)]
-    if made is None:
-        message = f"it collapses {node.collapse} rows into one, but reads {_say(finest, samples)}"
-        return [Problem("sizes-cannot-meet", place, message, "Collapse by a divisor of the rows per sample")]
+    for word, count in ("collapse", node.collapse), ("group", node.group):
+        if _merge(finest, count) is None:
+            message = f"it {_PURPOSES[word].format(count)}, but reads {_say(finest, samples)}"
+            mend = f"Give {word} as a divisor of the rows that come from one row, or as a multiple of them"
+            return [Problem("sizes-cannot-meet", place, message, mend)]
     rows = _size(finest) * samples
     if rows % node.unit:
         word = "collapse" if node.collapse == node.unit else "group"
@@ -127,10 +131,10 @@ def _meets(coarse: _Lineage, fine: _Lineage) -> bool:
     return twin.origin == last.origin and (twin.rows / last.rows).denominator == 1
 
 
-def _after_node(lineage: _Lineage, node: Node) -> _Lineage | None:
-    """Return the lineage of what the node makes; None where its rows do not collapse evenly."""
+def _merge(lineage: _Lineage, rows: int) -> _Lineage | None:
+    """Return the lineage after every ``rows`` rows became one; None where they would not be whole siblings."""
     levels = list(lineage)
-    left = node.collapse
+    left = rows
     while left > 1:
         last = levels.pop()
         if not levels:
@@ -143,6 +147,4 @@ def _after_node(lineage: _Lineage, node: Node) -> _Lineage | None:
             break
         else:
             return None
-    if node.expand > 1:
-        levels.append(_Level(node.name, Fraction(node.expand)))
     return tuple(levels)

@@ -122,6 +122,10 @@ def _model_problems(node: Node, model: Model) -> Iterator[Problem]:
         message = f"its model is {model!r} ({type(model).__name__}), which cannot be called"
         yield Problem("bad-model", place, message, "Bind a class, a function or functools.partial of either")
         return
+    if (misfit := _partial_misfit(model)) is not None:
+        mend = "Give only arguments that it takes"
+        yield Problem("bad-model", place, misfit, mend)
+        return
     if is_class(model):
         if node.replicas_of is None:
             yield from _constructor_problems(place, said, model)
@@ -135,7 +139,23 @@ def _model_problems(node: Node, model: Model) -> Iterator[Problem]:
         mend = "Bind a class that has this method, or leave method= out"
         yield Problem("no-method", place, f"method={node.method!r}, but {said} is no class", mend)
         return
+    if inspect.iscoroutinefunction(_worker(node, model)):
+        mend = "Give a worker that returns its batch, e.g. by asyncio.run(...) inside"
+        yield Problem("async-model", place, f"{said} is async, and replicas await nothing", mend)
+        return
     yield from _argument_problems(node, place, said, model)
+
+
+def _partial_misfit(model: Model) -> str | None:
+    """Return what a ``functools.partial`` gives arguments to that it does not take, or None."""
+    if not isinstance(model, functools.partial) or _signature(model) is not None:
+        return None
+    inner = _signature(model.func)
+    if inner is None:
+        return _partial_misfit(model.func)
+    name = getattr(model.func, "__name__", repr(model.func))
+    given = [*map(repr, model.args), *(f"{key}={value!r}" for key, value in model.keywords.items())]
+    return f"{name}{inner} takes no {', '.join(given)}, which functools.partial gives it"
 
 
 def _constructor_problems(place: str, said: str, model: Model) -> Iterator[Problem]:
@@ -175,6 +195,14 @@ def _has_method(cls: Any, name: str) -> bool:
     """Whether instances of a class can be called by ``name``."""
     # getattr alone finds, for "__call__", what makes the class itself callable.
     return any(name in vars(base) for base in cls.__mro__) and callable(getattr(cls, name, None))
+
+
+def _worker(node: Node, model: Model) -> Any:
+    """Return the function that the node calls."""
+    inner = _innermost(model)
+    if inspect.isfunction(inner):
+        return inner
+    return getattr(inner if is_class(model) else type(inner), node.method or "__call__")
 
 
 def _worker_signature(node: Node, model: Model) -> inspect.Signature | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+_MADE = 0xD1B54A32D192ED03  # any number will do that tells rows made from rows read
 _MULTIPLIERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
@@ -41,6 +42,7 @@ class Context:
         device: the device that the backend assigns to the replica; None if it assigns none.
         step: number of the step in its session, from 0.
         start, stop: the rows of the node that the call reads, half-open.
+        made_start, made_stop: the rows of the node that it makes, half-open; others where it expands or collapses.
         sample_ids: (rows,) index in the step's input of the sample that each row belongs to; the first one,
             where several samples became one row.
         cancelled: returns True once the step has failed or was interrupted; a long worker may then return
@@ -55,17 +57,27 @@ class Context:
     step: int
     start: int
     stop: int
+    made_start: int
+    made_stop: int
     sample_ids: NDArray[np.int64]
-    cancelled: Callable[[], bool]
-    entropy: int
+    cancelled: Callable[[], bool] = field(repr=False)
+    entropy: int = field(repr=False)
 
     @cached_property
     def seeds(self) -> NDArray[np.uint64]:
-        """(rows,) one seed for each row, the same for any replica count, batch size and backend."""
+        """(rows read,) one seed for each row, the same for any replica count, batch size and backend.
+
+        The seeds are numpy integers; torch takes ``torch.Generator().manual_seed(int(context.seeds[0]))``.
+        """
         return row_seeds(self.entropy, self.start, self.stop)
 
+    @cached_property
+    def made_seeds(self) -> NDArray[np.uint64]:
+        """(rows made,) likewise for each row that the call makes, such as each of the answers to a prompt."""
+        return row_seeds(self.entropy ^ _MADE, self.made_start, self.made_stop)
+
     def rng(self, row: int) -> np.random.Generator:
-        """Return a generator of random numbers for the ``row``-th row of the call (from 0)."""
+        """Return a generator of random numbers for the ``row``-th row that the call reads (from 0)."""
         return np.random.default_rng(self.seeds[row])
 
 

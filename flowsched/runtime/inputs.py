@@ -39,6 +39,17 @@ def refuse_other_rows(plan: Plan, inputs: Mapping[str, Batch]) -> None:
         raise InputError(f"input of graph {graph.name!r}", [problem])
 
 
+def refuse_other_kind(value: object, kind: type, name: str, mend: str) -> None:
+    """Refuse a value that is no ``kind``, such as a graph where a plan must be.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not isinstance(value, kind):
+        message = f"a {type(value).__name__} is no {kind.__name__}"
+        raise InputError("session", [Problem("wrong-type", name, message, mend)])
+
+
 def checked_whole(name: str, value: int, least: int) -> int:
     """Return ``value`` if it is a whole number of at least ``least``.
 

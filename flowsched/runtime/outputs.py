@@ -13,14 +13,19 @@ class UnknownOutputError(FlowschedError, KeyError):
 
     code = "unknown-output"
 
-    def __init__(self, name: object, known: Sequence[str]) -> None:
+    def __init__(self, name: object, known: Sequence[str], nodes: Sequence[str] = ()) -> None:
         self.name = name
         self.known = tuple(known)
-        self.sentence = f"{name!r} is no output. {say_known(str(name), known, 'outputs')}"
+        self.nodes = tuple(nodes)
+        if name in nodes:
+            mend = f"Other nodes read it; to have it back, too, name it in Graph(outputs={[*known, name]})"
+        else:
+            mend = say_known(str(name), known, "outputs")
+        self.sentence = f"{name!r} is no output. {mend}"
         super().__init__(self.sentence)
 
-    def __reduce__(self) -> tuple[type[UnknownOutputError], tuple[object, tuple[str, ...]]]:
-        return type(self), (self.name, self.known)
+    def __reduce__(self) -> tuple[type[UnknownOutputError], tuple[object, tuple[str, ...], tuple[str, ...]]]:
+        return type(self), (self.name, self.known, self.nodes)
 
     def __str__(self) -> str:
         return self.sentence
@@ -35,10 +40,14 @@ class Outputs(Mapping[str, Batch]):
     """
 
     def __init__(
-        self, pieces: Mapping[str, Sequence[Batch]], paddings: Mapping[str, Mapping[str, Padding]]
+        self,
+        pieces: Mapping[str, Sequence[Batch]],
+        paddings: Mapping[str, Mapping[str, Padding]],
+        nodes: Sequence[str] = (),
     ) -> None:
         self._pieces = {name: tuple(batches) for name, batches in pieces.items()}
         self._paddings = dict(paddings)
+        self._nodes = tuple(nodes)
 
     def pieces(self, name: str) -> tuple[Batch, ...]:
         """Return the batches of the output's calls, in the order of the rows.
@@ -47,7 +56,7 @@ class Outputs(Mapping[str, Batch]):
             UnknownOutputError: there is no such output.
         """
         if name not in self._pieces:
-            raise UnknownOutputError(name, tuple(self._pieces))
+            raise UnknownOutputError(name, tuple(self._pieces), self._nodes)
         return self._pieces[name]
 
     def __getitem__(self, name: str) -> Batch:
@@ -68,7 +77,11 @@ class Outputs(Mapping[str, Batch]):
         return len(self._pieces)
 
     def __repr__(self) -> str:
-        rows = {
-            name: sum(count_rows(piece) or 0 for piece in pieces) for name, pieces in self._pieces.items()
-        }
-        return f"<Outputs {', '.join(f'{name}: {count} rows' for name, count in rows.items())}>"
+        return f"<Outputs {', '.join(f'{name}: {_say(pieces)}' for name, pieces in self._pieces.items())}>"
+
+
+def _say(pieces: Sequence[Batch]) -> str:
+    counts = [count_rows(piece) for piece in pieces]
+    if counts and all(count is None for count in counts):
+        return "None"
+    return f"{sum(count or 0 for count in counts)} rows"

@@ -16,6 +16,7 @@ from flowsched.batch import (
     concat,
     count_rows,
     differences,
+    protect,
     spread,
     structure,
     take,
@@ -98,7 +99,7 @@ class Step:
         except BaseException as error:  # also a worker's SystemExit is told with its place
             # Without this frame, which must not hold the error either: its batches would never be let go.
             error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
-            raise WorkerError(**self.place(call), cause=error) from error
+            raise WorkerError(**self.place(call), cause=error, mend=self._mend(call, batches, error)) from error
         return self._checked(call, node, result)
 
     def collect(self, outputs: Sequence[Batch]) -> Outputs:
@@ -121,7 +122,7 @@ class Step:
                 calls = " and ".join(self._say(numbers[at]) for at in conflict.positions)
                 problem = f"{conflict.problem} ({calls}), which cannot become one output"
                 raise OutputError(problem, conflict.mend, **self.place(numbers[conflict.positions[1]]))
-        return Outputs(pieces, paddings)
+        return Outputs(pieces, paddings, [node.name for node in self.plan.graph])
 
     def node_name(self, call: int) -> str:
         """Return the name of the call's node."""
@@ -149,6 +150,8 @@ class Step:
             take(self.inputs[-1 - producer] if producer < 0 else outputs[producer], start, stop)
             for producer, start, stop in read.fragments
         ]
+        if len(parts) == 1 and read.times == 1:
+            return protect(parts[0])
         batch = parts[0]
         if len(parts) > 1:
             name = self.plan.graph.nodes[self.program.node_of[call]].inputs[at]
@@ -172,8 +175,28 @@ class Step:
         entropy = draw_entropy(self.seed, self.number, node.name)
         replica, replicas = int(table.replica[call]), plan.graph.owner(node.name).replicas
         return Context(
-            node.name, replica, replicas, device, self.number, start, stop, sample_ids, cancelled, entropy
+            node.name,
+            replica,
+            replicas,
+            device,
+            self.number,
+            start,
+            stop,
+            *plan.made_rows(call),
+            sample_ids,
+            cancelled,
+            entropy,
         )
+
+    def _mend(self, call: int, batches: Sequence[Batch], error: BaseException) -> str:
+        """Return what may be behind an exception that a worker raised, as far as flowsched knows."""
+        inputs = self.plan.graph.nodes[self.program.node_of[call]].inputs
+        missing = [name for name, batch in zip(inputs, batches, strict=True) if batch is None]
+        if missing:
+            return f"Its input {missing[0]!r} was None: does the worker of {missing[0]!r} forget to return?"
+        if isinstance(error, ValueError) and "read-only" in str(error):
+            return "Batches are shared with other nodes: copy an array before writing into it"
+        return ""
 
     def _checked(self, call: int, node: _NodeRun, result: Batch) -> Batch:
         try:
@@ -201,9 +224,16 @@ class Step:
         node = self.plan.graph.nodes[self.plan.table.node[call]]
         read = int(self.plan.table.stop[call] - self.plan.table.start[call])
         because = f"it read {read} rows"
-        because += f" and expands each to {node.expand}" if node.expand > 1 else ""
         because += f" and collapses {node.collapse} into one" if node.collapse > 1 else ""
-        mend = "Return one row for each row read, or declare expand= or collapse= on the node"
+        because += f" and expands each to {node.expand}" if node.expand > 1 else ""
+        if node.expand > 1:
+            mend = f"Return {expected} rows: the {node.expand} of each row next to each other"
+        elif node.collapse > 1:
+            mend = f"Return {expected} rows, one for every {node.collapse} read"
+        else:
+            mend = (
+                f"Return {expected} rows, one for each row read, or declare expand= or collapse= on the node"
+            )
         return OutputError(f"it returned {rows} rows, not {expected}: {because}", mend, **self.place(call))
 
     def _say(self, call: int) -> str:

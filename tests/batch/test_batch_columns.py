@@ -56,7 +56,7 @@ REFUSED = [
     (np.float32(1), "is a numpy.float32, which", "[value] * rows"),
     (np.array(1.0), "is a numpy.ndarray with 0 axes, which", "[value] * rows"),
     (torch.tensor(1.0), "is a torch.Tensor with 0 axes, which", "[value] * rows"),
-    ((1, 2), "is a tuple, which", "Return a list, e.g. list(value)"),
+    ((1, 2), "is a tuple, which", "Use a list, e.g. list(value)"),
     (Answer([1]), "Answer, which", "value._asdict()"),
     ({1, 2}, "is a set, which", "a set has no order"),
     (range(3), "is a range, which", "list(value)"),
@@ -92,7 +92,7 @@ def test_anything_else_is_refused_with_its_path_its_type_and_the_mend(
 @pytest.mark.parametrize("look", [count_rows, structure, lambda batch: take(batch, 0, 1)])
 def test_every_function_refuses_what_is_no_column(look: Any) -> None:
     with pytest.raises(
-        BatchError, match=r"the batch is a tuple, which is not a column\. Return a dict that names"
+        BatchError, match=r"the batch is a tuple, which is not a column\. Use a dict that names"
     ):
         look(([1], [2]))
 

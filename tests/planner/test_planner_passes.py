@@ -96,6 +96,18 @@ def test_rows_that_do_not_collapse_evenly_are_refused() -> None:
         fs.compile(fs.Graph("best", sources=["x"], nodes=nodes), 3)
 
 
+def test_groups_that_would_straddle_samples_are_refused_though_the_rows_divide() -> None:
+    nodes = [fs.Node("gen", inputs=["x"], expand=4), fs.Node("norm", inputs=["gen"], group=3)]
+    with pytest.raises(PlanError, match="keeps 3 rows in one call, but reads 60 rows"):
+        fs.compile(fs.Graph("grpo", sources=["x"], nodes=nodes), 15)
+
+
+def test_groups_of_several_whole_samples_will_do() -> None:
+    nodes = [fs.Node("gen", inputs=["x"], expand=4), fs.Node("norm", inputs=["gen"], group=8, batch_size=8)]
+    plan = fs.compile(fs.Graph("grpo", sources=["x"], nodes=nodes), 16)
+    assert [(call.start, call.stop) for call in plan["norm"]] == [(at, at + 8) for at in range(0, 64, 8)]
+
+
 def test_siblings_of_two_expansions_do_not_meet_though_their_sizes_divide() -> None:
     nodes = [
         fs.Node("four", inputs=["x"], expand=4),

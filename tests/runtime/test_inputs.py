@@ -65,7 +65,7 @@ def test_an_input_without_any_column_is_not_taken_for_no_rows(nothing: Any) -> N
 def test_an_iterator_is_refused_with_the_mend_and_not_consumed(given: Any) -> None:
     ((code, sentence),) = problems_of({"prompts": given, "images": [2] * 4})
     assert code == "bad-input"
-    assert "eturn a" in sentence
+    assert "Use a" in sentence
     assert len(list(given)) in (2, 4)
 
 

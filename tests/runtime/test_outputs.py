@@ -65,7 +65,7 @@ def test_an_output_of_no_calls_is_an_empty_list_and_one_without_batches_none() -
     assert out["a"] == []
     assert out["b"] is None
     assert out.pieces("a") == ()
-    assert repr(out) == "<Outputs a: 0 rows, b: 0 rows>"
+    assert repr(out) == "<Outputs a: 0 rows, b: None>"
 
 
 @pytest.mark.parametrize("ask", [lambda out: out["rewrd"], lambda out: out.pieces("rewrd")])
@@ -85,3 +85,9 @@ def test_asking_as_of_a_dict_works() -> None:
         out["b"]
     with pytest.raises(TypeError):
         out["b"] = 1  # type: ignore[index]
+
+
+def test_a_node_that_is_no_output_is_told_with_how_to_make_it_one() -> None:
+    out = Outputs({"reward": PIECES}, {"reward": {}}, ["policy", "reward"])
+    with pytest.raises(UnknownOutputError, match=r"name it in Graph\(outputs=\['reward', 'policy'\]\)"):
+        out["policy"]
