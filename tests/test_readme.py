@@ -47,9 +47,9 @@ def test_every_other_example_runs(
     monkeypatch.chdir(tmp_path)
     later = blocks("python")[1:]
     assert len(later) >= 2
-    given = {**example, "prompts": np.arange(16), "loader": [np.arange(16), np.arange(5)]}
+    given = {"prompts": np.arange(16), "loader": [np.arange(16), np.arange(5)]}
     for block in later:
-        exec(block, given)
+        exec(block, {**example, **given})
     assert fs.load_plan("ppo.json") == example["plan"]
 
 
