@@ -52,9 +52,13 @@ def seed_graph() -> fs.Graph:
 
 
 def measure(runs: int) -> Section:
-    """Measure ``runs`` rounds of 100 steps without work and ``runs`` steps with slept costs."""
+    """Measure 30 times ``runs`` rounds without work, and ``runs`` rounds with slept costs.
+
+    Without work a round is 10 steps, shorter than what the system gives a process at a time, so that most
+    rounds are not disturbed by others.
+    """
     _refuse_differences(_counting_models())
-    idle = _time_sides(dict.fromkeys(COSTS, _first), rounds=runs, repeats=100)
+    idle = _time_sides(dict.fromkeys(COSTS, _first), rounds=30 * runs, repeats=10)
     slept = _time_sides({name: partial(_sleep, name) for name in COSTS}, rounds=runs, repeats=1)
     bound = lower_bound()
     figures = [
@@ -67,8 +71,8 @@ def measure(runs: int) -> Section:
         _say_reached(bound, median_timing(slept[FLOWSCHED])),
     ]
     how = (
-        f"The seed's graph, {SAMPLES} samples, rows of {WIDTH:,} floats, outputs read. Medians of {runs} rounds in "
-        "each of which every side runs, 100 steps in a row without work, one with slept costs."
+        f"The seed's graph, {SAMPLES} samples, rows of {WIDTH:,} floats, outputs read. Medians of rounds in "
+        f"each of which every side runs: {30 * runs} of 10 steps without work, {runs} of one step with slept costs."
     )
     return Section("A step of the seed's graph on threads", how, figures)
 
