@@ -10,7 +10,8 @@ import typer
 from flowsched.errors import GraphError, Problem, say_known
 from flowsched.graph import Graph
 from flowsched.graph.document import Where
-from flowsched.graph.from_document import GRAPH_FIELDS, NODE_FIELDS, graph_from_dict
+from flowsched.graph.document_keys import GRAPH_FIELDS, NODE_FIELDS
+from flowsched.graph.from_document import graph_from_dict
 
 _LISTS = ("sources", "outputs", "inputs", "after")
 _TEXTS = ("name", "replicas_of", "method")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,15 +11,29 @@ if TYPE_CHECKING:
     from flowsched.graph.declaration import Graph, Node
 
 
-def find_cycle(nodes: Sequence[Node]) -> list[str]:
-    """Return names along one cycle, the first repeated at the end; empty where there is none."""
+def find_cycles(edges: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """Return the names along one cycle of each set of names that all wait for each other.
+
+    Args:
+        edges: pairs of a name and one that waits for it.
+
+    >>> find_cycles([("x", "a"), ("a", "b"), ("b", "a"), ("c", "c")])
+    [['a', 'b'], ['c']]
+    """
     import networkx as nx
 
-    try:
-        edges = nx.find_cycle(dependencies(nodes))
-    except nx.NetworkXNoCycle:
-        return []
-    return [edges[0][0], *(edge[1] for edge in edges)]
+    digraph: nx.DiGraph[str] = nx.DiGraph(edges)
+    member = {
+        name: number
+        for number, names in enumerate(nx.strongly_connected_components(digraph))
+        for name in names
+    }
+    inner: dict[int, nx.DiGraph[str]] = {}
+    for start, stop in digraph.edges:
+        if member[start] == member[stop]:
+            inner.setdefault(member[start], nx.DiGraph()).add_edge(start, stop)
+    found = [nx.find_cycle(component) for component in inner.values()]
+    return [[start for start, _ in cycle] for cycle in found]
 
 
 def topological_order(graph: Graph) -> tuple[int, ...]:

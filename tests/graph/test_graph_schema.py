@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import flowsched.graph
 from flowsched.errors import GraphError
-from flowsched.graph.from_document import NODE_FIELDS, graph_from_dict
+from flowsched.graph.document_keys import NODE_FIELDS
+from flowsched.graph.from_document import graph_from_dict
 from flowsched.graph.schema import graph_schema
 
 PUBLISHED = Path(flowsched.graph.__file__).parent / "graph.schema.json"
