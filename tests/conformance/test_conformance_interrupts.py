@@ -23,7 +23,8 @@ pytestmark = [
 ]
 
 _START = """
-    import sys, threading
+    import signal, sys, threading
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
     from functools import partial
     from pathlib import Path
     import numpy as np
