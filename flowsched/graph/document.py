@@ -74,9 +74,9 @@ class Document:
         return found
 
 
-def syntax_error(mark: Mark, kind: str, message: str) -> GraphError:
+def syntax_error(mark: Mark, kind: str, message: str, mend: str | None = None) -> GraphError:
     """Return the error for text that is not of the ``kind`` (YAML, JSON) that the file's suffix says."""
-    return _file_error(Problem("syntax", str(mark), message, f"Write the graph as {kind}"), mark)
+    return _file_error(Problem("syntax", str(mark), message, mend or f"Write the graph as {kind}"), mark)
 
 
 def nesting_error(mark: Mark) -> GraphError:

@@ -20,6 +20,7 @@ from flowsched.graph.document import (
     size_error,
     syntax_error,
 )
+from flowsched.graph.yaml_syntax import yaml_error
 
 _TAG = "tag:yaml.org,2002:"
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -37,7 +38,7 @@ def read_yaml(text: str, path: str) -> Document:
         _check_depth(text, path)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
-        raise syntax_error(_mark_of(error, text, path), "YAML", _message_of(error)) from None
+        raise yaml_error(error, text, path, _LOADER) from None
     if root is None:
         raise syntax_error(Mark(path, 1, 1), "YAML", "the file is empty")
     reading = _Reading(path)
@@ -58,19 +59,6 @@ def _check_depth(text: str, path: str) -> None:
 
 def _mark(part: Any, path: str, written: str | None = None) -> Mark:
     return Mark(path, part.start_mark.line + 1, part.start_mark.column + 1, written)
-
-
-def _mark_of(error: yaml.YAMLError, text: str, path: str) -> Mark:
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return Mark(path, error.problem_mark.line + 1, error.problem_mark.column + 1)
-    before = text[: getattr(error, "position", 0)]
-    return Mark(path, before.count("\n") + 1, len(before) - before.rfind("\n"))
-
-
-def _message_of(error: yaml.YAMLError) -> str:
-    if isinstance(error, yaml.MarkedYAMLError):
-        return ", ".join(part for part in (error.context, error.problem) if part)
-    return str(getattr(error, "reason", error))
 
 
 class _Reading:

@@ -256,7 +256,7 @@ def test_tags_and_unreadable_values_are_refused(write: Write, value: str) -> Non
     [
         ("g.yaml", "", "1:1"),
         ("g.yaml", "# nothing\n", "1:1"),
-        ("g.yaml", "name: g\nnodes: [a, b\n", "3:1"),
+        ("g.yaml", "name: g\nnodes: [a, b\n", "2:8"),
         ("g.yaml", "name: g\n\tsources: [x]\n", "2:1"),
         ("g.yaml", "name: g\nsources: [x, *y]\n", "2:14"),
         ("g.yaml", "name: g\n---\nname: h\n", "2:1"),
@@ -276,6 +276,34 @@ def test_text_that_cannot_be_read_is_refused_at_its_place(
     write: Write, name: str, text: str | bytes, place: str
 ) -> None:
     assert problems_of(write(text, name)) == [("syntax", place)]
+
+
+@pytest.mark.parametrize("loader", ["CSafeLoader", "SafeLoader"])
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("name: g\n\tsources: [x]\n", "2:1", "a tab stands where YAML takes only spaces. Write spaces"),
+        ("name: é\nnodes:\n\t- {name: a}\n", "3:1", "a tab stands where YAML takes only spaces"),
+        ("nodes:\n- name: a\n\tinputs: [x]\n", "3:1", "a tab stands where YAML takes only spaces"),
+        (
+            "nodes:\n  - {name: a, inputs: [x]\n  - {name: b, inputs: [a]}\n",
+            "2:5",
+            "the { that stands here is not closed: its } or a comma is missing before 3:3. Close it with }",
+        ),
+        ("sources: [x\nnodes:\n- {name: a}\n", "1:10", "the [ that stands here is not closed"),
+        ("nodes: [a,\n", "1:8", "the [ that stands here is not closed. Close it with ]"),
+        ("nodes: [{a: [b], c:\n", "1:9", "the { that stands here is not closed"),
+        ("nodes: [", "1:8", "the [ that stands here is not closed"),
+        ("nodes:\n  - {name: a, inputs: [x}\n", "2:25", "} closes the [ at 2:23. Close it with ]"),
+        ("nodes:\n  - {name: a inputs: [x]}\n", "2:20", "a comma or the } of the { at 2:5 is missing"),
+        ("name: 'g\nsources: [x]\n", "1:7", "the ' that stands here is not closed. Close it with '"),
+    ],
+)
+def test_mistakes_in_yaml_are_named_where_they_are_to_be_mended(
+    write: Write, monkeypatch: pytest.MonkeyPatch, loader: str, text: str, place: str, said: str
+) -> None:
+    monkeypatch.setattr("flowsched.graph.yaml_document._LOADER", getattr(yaml, loader))
+    assert f"ppo.yaml:{place}: {said}" in message_of(write(text))
 
 
 @pytest.mark.parametrize("text", ["[a, b]", "just words", "3", "null"])
