@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from flowsched.backend import Step
+from flowsched.backend import Links, Step
 from flowsched.batch import Batch
-from flowsched_threads.gates import AfterGates, Windows
+from flowsched_threads.gates import Gates
 
 
 class StepProgress:
@@ -34,16 +34,15 @@ class StepProgress:
         self._lock = threading.Lock()
         self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
         self._cancelled = False
-        self._after = AfterGates(program)
-        self._windows = Windows(program, step.window)
-        for call in self._windows.gated():
+        self._gates = Gates(program, step.window)
+        for call in self._gates.shut():
             self._waits[call] += 1
 
     def begin(self) -> None:
         """Hand out the calls that wait for nothing."""
         if not self.outputs:
             self._ended.put(None)
-        for call in [call for call, waits in enumerate(self._waits) if not waits]:
+        for call in [call for call in self._program.first_calls if not self._waits[call]]:
             self._hand_out(call)
 
     def wait(self) -> Sequence[Batch]:
@@ -62,18 +61,20 @@ class StepProgress:
 
     def end_call(self, call: int, output: Batch) -> int | None:
         """Note that a call has ended; return the next one in its replica's queue if that can start now."""
-        program = self._program
-        successor: int = program.successor_of(call)
+        links = self._program.links(call)
         following = None
         with self._lock:
             if self._cancelled:
                 return None
             self.outputs[call] = output
-            for ready in self._count_down(call, successor):
-                if ready == successor:
-                    following = ready
+            for waiting in self._freed(call, links):
+                self._waits[waiting] -= 1
+                if self._waits[waiting]:
+                    continue
+                if waiting == links.successor:
+                    following = waiting
                 else:
-                    self._hand_out(ready)
+                    self._hand_out(waiting)
             self._left -= 1
             if not self._left:
                 self._ended.put(None)
@@ -96,33 +97,27 @@ class StepProgress:
         """Whether the step has failed, was interrupted or is over."""
         return self._cancelled
 
-    def _count_down(self, call: int, successor: int) -> list[int]:
-        """Return the calls for which the end of ``call`` was the last thing they waited for."""
-        program = self._program
-        freed = program.readers_of(call)
-        if successor >= 0:
-            freed.append(successor)
-        freed += self._after.end_call(call)
-        if not self._readers[call]:
-            freed += self._windows.release(call)
-        for producer in program.producers_of(call):
-            self._readers[producer] -= 1
-            if not self._readers[producer]:
-                freed += self._release(producer)
-        waits = self._waits
-        ready = []
-        for waiting in freed:
-            waits[waiting] -= 1
-            if not waits[waiting]:
-                ready.append(waiting)
-        return ready
+    def _freed(self, call: int, links: Links) -> Iterable[int]:
+        """Return the calls that wait for one thing less now that ``call`` has ended, and let go of what it read."""
+        readers, released = self._readers, []
+        for producer in links.producers:
+            readers[producer] -= 1
+            if not readers[producer]:
+                released.append(producer)
+                if not self._program.links(producer).is_output:
+                    self.outputs[producer] = None
+        if not self._gates.any:
+            return links.followers
+        if not readers[call]:
+            released.append(call)
+        return (*links.followers, *self._opened(links, released))
 
-    def _release(self, call: int) -> Iterable[int]:
-        """Let go of an output that all have read; return the calls whose window that moves."""
-        if not self._program.is_output(call):
-            self.outputs[call] = None
-        return self._windows.release(call)
+    def _opened(self, links: Links, released: Sequence[int]) -> Iterable[int]:
+        """Yield the calls that a gate no longer holds back."""
+        yield from self._gates.end_call(links.node)
+        for call in released:
+            yield from self._gates.release(call, self._program.links(call).node)
 
     def _hand_out(self, call: int) -> None:
-        owner, replica = self._program.replica_of(call)
-        self._queues[owner][replica].put((self, call))
+        links = self._program.links(call)
+        self._queues[links.owner][links.replica].put((self, call))

@@ -15,7 +15,7 @@ from flowsched_threads.progress import StepProgress
 Work: TypeAlias = tuple[StepProgress, int] | None
 """A call to run, as its step and its number; None ends the replica."""
 
-_Workers: TypeAlias = Mapping[str, Callable[..., Any]]
+_Workers: TypeAlias = Mapping[int, Callable[..., Any]]  # by index of the node
 
 
 def serve(
@@ -49,7 +49,7 @@ def _build(deployment: Deployment, context: ReplicaContext) -> _Workers:
     try:
         replica = binding.build(context)
         served = [node.name for node in graph if graph.owner(node.name).name == context.node]
-        workers = {name: binding.nodes[name].worker(replica) for name in served}
+        workers = {graph.index(name): binding.nodes[name].worker(replica) for name in served}
     except BaseException as cause:
         raise BuildError(
             node=context.node, replica=context.replica, replicas=context.replicas, cause=cause
@@ -69,11 +69,12 @@ def _run_calls(
         while following is not None and not progress.is_cancelled():
             call = following
             batches = step.gather(call, progress.outputs)
+            worker = workers[step.program.links(call).node]
             began = time.perf_counter()
-            output = step.run(call, workers[step.node_name(call)], batches, device, progress.is_cancelled)
-            seconds = time.perf_counter() - began
+            output = step.run(call, worker, batches, device, progress.is_cancelled)
             del batches  # views keep their whole batch alive
             if observer is not None:
+                seconds = time.perf_counter() - began
                 observer(CallEnded(step.number, *step.coordinates(call), seconds))
             following = progress.end_call(call, output)
             del output

@@ -9,7 +9,7 @@ from flowsched.backend.interface import Backend, Deployment, Running
 from flowsched.runtime.binding import Binding
 from flowsched.runtime.context import Context, ReplicaContext
 from flowsched.runtime.outputs import Outputs
-from flowsched.runtime.program import Program, Read
+from flowsched.runtime.program import Links, Program, Read
 from flowsched.runtime.step import Step
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Binding",
     "Context",
     "Deployment",
+    "Links",
     "Outputs",
     "Program",
     "Read",

@@ -60,24 +60,22 @@ def spread(batch: Batch, start: int, stop: int, times: int) -> Batch:
     return _spread(batch, start, stop, times)
 
 
-def protect(batch: Batch) -> Batch:
-    """Return the batch so that who gets it cannot change what others read.
+def share(batch: Batch, start: int, stop: int) -> Batch:
+    """Return the rows ``[start, stop)``, which must be there, so that who gets them cannot change what others read.
 
-    numpy arrays become read-only views, lists and dicts shallow copies. Torch has no read-only tensors: they
-    are passed on as they are.
+    numpy arrays become read-only views, lists and dicts copies of their own. Torch has no read-only tensors:
+    slices of them are plain views.
 
-    >>> protect({"ids": np.zeros(2)})["ids"].flags.writeable
+    >>> share({"ids": np.zeros(2)}, 0, 1)["ids"].flags.writeable
     False
     """
     if isinstance(batch, np.ndarray):
-        view = batch.view()
-        view.flags.writeable = False
+        view = batch[start:stop]
+        view.setflags(write=False)
         return view
-    if isinstance(batch, list):
-        return batch.copy()
     if isinstance(batch, dict):
-        return {key: protect(value) for key, value in batch.items()}
-    return batch
+        return {key: share(value, start, stop) for key, value in batch.items()}
+    return None if batch is None else batch[start:stop]
 
 
 def _slice(batch: Batch, start: int, stop: int) -> Batch:

@@ -14,7 +14,7 @@ from flowsched.batch.columns import Batch, Path, is_tensor
 from flowsched.batch.errors import BatchError, say_column
 from flowsched.batch.padding import Padding
 from flowsched.batch.rows import count_rows
-from flowsched.batch.structures import TEXT, changes, structure
+from flowsched.batch.structures import TEXT, are_alike, changes, structure
 from flowsched.batch.trailing import trailing_conflicts
 
 
@@ -35,6 +35,8 @@ def concat(batches: Sequence[Batch], padding: Mapping[str, Padding] | None = Non
         raise BatchError("there are no batches to join", "Give at least one", code="nothing-to-join")
     if len(batches) == 1:
         return batches[0]
+    if are_alike(batches):
+        return _join_arrays(batches)
     structures = [structure(batch) for batch in batches]
     for position, described in enumerate(structures):
         changed = changes(structures[0], described)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -69,6 +69,15 @@ def differences(before: Structure, after: Structure) -> list[str]:
      "column 'mask' is gone"]
     """
     return [sentence for _, _, sentence in changes(before, after)]
+
+
+def are_alike(batches: Sequence[Batch]) -> bool:
+    """Whether all batches are, at first sight, bare numpy arrays of one dtype of numbers and one shape of rows."""
+    first = batches[0]
+    if type(first) is not np.ndarray or not first.ndim or first.dtype.kind not in "biufc":
+        return False
+    dtype, trailing = first.dtype, first.shape[1:]
+    return all(type(b) is np.ndarray and b.dtype is dtype and b.shape[1:] == trailing for b in batches)
 
 
 class Change(NamedTuple):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from flowsched.plan import Plan
 from flowsched.plan.table import Int64
@@ -34,12 +31,42 @@ class Read:
     stop: int
 
 
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What one call has to do with others.
+
+    Attributes:
+        node: index of its node.
+        owner: name of the node that owns its replica.
+        replica: index of the replica.
+        made: rows that it must make.
+        reads: what it reads, one entry for each input of its node.
+        slices: the only fragment of each input, where every input is a slice of what one call made; or None.
+        readers: numbers of the calls that read its output.
+        producers: numbers of the calls whose output it reads.
+        successor: number of the next call in its replica's queue; -1 for the last one.
+        followers: the readers, and the successor if there is one: all that wait for its end.
+        is_output: whether what it makes belongs to an output of the graph.
+    """
+
+    node: int
+    owner: str
+    replica: int
+    made: int
+    reads: tuple[Read, ...]
+    slices: tuple[tuple[int, int, int], ...] | None
+    readers: tuple[int, ...]
+    producers: tuple[int, ...]
+    successor: int
+    followers: tuple[int, ...]
+    is_output: bool
+
+
 class Program:
     """The static side of running a plan, computed once and shared by all steps of the same size.
 
     Attributes:
         plan: the plan.
-        node_of: (calls,) index of each call's node.
         waits: (calls,) how many things must happen before each call can start: calls it reads from have
             ended, the call before it in its replica's queue has ended, nodes in its ``after`` have ended.
         readers: (calls,) how many calls read the output of each call.
@@ -62,51 +89,31 @@ class Program:
         successor = self._queue_successors()
         self.waits: Int64 = np.bincount(reader, minlength=calls)
         self.waits[successor[successor >= 0]] += 1
-        self._successor = _indexed(successor)
-        self.node_of = _indexed(table.node)
+        self._successor = successor
         for index, node in enumerate(plan.graph.nodes):
             start, stop = plan.call_offsets[index : index + 2]
             self.waits[start:stop] += sum(len(plan[name]) > 0 for name in node.after)
-        self._reads: dict[int, tuple[Read, ...]] = {}
+        self._links: dict[int, Links] = {}
 
-    def readers_of(self, call: int) -> list[int]:
-        """Return the numbers of the calls that read the output of ``call``."""
-        found: list[int] = self._reader[self._reader_at[call] : self._reader_at[call + 1]].tolist()
-        return found
-
-    def producers_of(self, call: int) -> list[int]:
-        """Return the numbers of the calls whose output ``call`` reads."""
-        found: list[int] = self._producer[self._producer_at[call] : self._producer_at[call + 1]].tolist()
-        return found
-
-    def reads(self, call: int) -> tuple[Read, ...]:
-        """Return what ``call`` reads, one entry for each input of its node."""
-        found = self._reads.get(call)
+    def links(self, call: int) -> Links:
+        """Return what the call with this number has to do with others."""
+        found = self._links.get(call)
         if found is None:
-            found = self._find_reads(call)
-            if len(self._reads) < _CACHED_CALLS:
-                self._reads[call] = found
+            found = self._find_links(call)
+            if len(self._links) < _CACHED_CALLS:
+                self._links[call] = found
         return found
 
-    def successor_of(self, call: int) -> int:
-        """Return the next call in the same replica's queue; -1 for the last one."""
-        return self._successor[call]
-
-    def replica_of(self, call: int) -> tuple[str, int]:
-        """Return the node that owns the call's replica, and the replica's index."""
-        return self._owners[self.node_of[call]], int(self.plan.table.replica[call])
-
-    def is_output(self, call: int) -> bool:
-        """Whether the call's output belongs to an output of the graph."""
-        return self._outputs[self.node_of[call]]
+    @cached_property
+    def first_calls(self) -> list[int]:
+        """Numbers of the calls that wait for nothing."""
+        found: list[int] = np.flatnonzero(self.waits == 0).tolist()
+        return found
 
     @cached_property
-    def _owners(self) -> tuple[str, ...]:
-        return tuple(self.plan.graph.owner(node.name).name for node in self.plan.graph)
-
-    @cached_property
-    def _outputs(self) -> tuple[bool, ...]:
-        return tuple(node.name in self.plan.graph.outputs for node in self.plan.graph)
+    def numbers(self) -> tuple[range, ...]:
+        """Numbers of the calls of each node, by its index."""
+        return tuple(node.numbers for node in self.plan)
 
     @cached_property
     def spans(self) -> list[int]:
@@ -146,6 +153,28 @@ class Program:
         successor[queue[:-1][same]] = queue[1:][same]
         return successor
 
+    def _find_links(self, call: int) -> Links:
+        plan, index = self.plan, int(self.plan.table.node[call])
+        node = plan.graph.nodes[index]
+        start, stop = plan.made_rows(call)
+        reads = self._find_reads(call)
+        whole = all(len(read.fragments) == 1 and read.times == 1 for read in reads)
+        readers = tuple(self._reader[self._reader_at[call] : self._reader_at[call + 1]].tolist())
+        successor = int(self._successor[call])
+        return Links(
+            node=index,
+            owner=plan.graph.owner(node.name).name,
+            replica=int(plan.table.replica[call]),
+            made=stop - start,
+            reads=reads,
+            slices=tuple(read.fragments[0] for read in reads) if whole else None,
+            readers=readers,
+            producers=tuple(self._producer[self._producer_at[call] : self._producer_at[call + 1]].tolist()),
+            successor=successor,
+            followers=(*readers, successor) if successor >= 0 else readers,
+            is_output=node.name in plan.graph.outputs,
+        )
+
     def _find_reads(self, call: int) -> tuple[Read, ...]:
         plan, table = self.plan, self.plan.table
         times = plan.rows[plan.graph.nodes[table.node[call]].name].times
@@ -164,8 +193,3 @@ class Program:
         producer = int(table.producer[at])
         shift = self.plan.made_rows(producer)[0] if producer >= 0 else 0
         return producer, int(table.fragment_start[at]) - shift, int(table.fragment_stop[at]) - shift
-
-
-def _indexed(column: NDArray[Any]) -> Sequence[int]:
-    """Return a column whose elements are Python integers, without copying it."""
-    return cast("Sequence[int]", memoryview(cast("Any", column)))

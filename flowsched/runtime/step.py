@@ -16,10 +16,9 @@ from flowsched.batch import (
     concat,
     count_rows,
     differences,
-    protect,
+    share,
     spread,
     structure,
-    take,
     trailing_conflicts,
     with_lengths,
 )
@@ -51,7 +50,11 @@ class Step:
     number: int
     seed: int
     window: Sequence[int]
-    _structures: dict[int, tuple[Structure, int]] = field(default_factory=dict, init=False)
+    _structures: dict[str, tuple[Structure, int]] = field(default_factory=dict, init=False)
+    _plain: dict[int, object] = field(default_factory=dict, init=False)  # the last array that was found right
+    _uneven: set[str] = field(
+        default_factory=set, init=False
+    )  # nodes whose calls made rows of several shapes
 
     @property
     def plan(self) -> Plan:
@@ -68,13 +71,13 @@ class Step:
         Raises:
             OutputError: fragments of one input do not fit together.
         """
-        batches = []
-        for at, read in enumerate(self.program.reads(call)):
-            try:
-                batches.append(self._join(call, at, read, outputs))
-            except BatchError as error:
-                raise self._unreadable(call, read, error) from error
-        return batches
+        inputs, links = self.inputs, self.program.links(call)
+        if links.slices is not None:
+            return [
+                share(inputs[-1 - producer] if producer < 0 else outputs[producer], start, stop)
+                for producer, start, stop in links.slices
+            ]
+        return [self._join(call, at, read, outputs) for at, read in enumerate(links.reads)]
 
     def run(
         self,
@@ -90,7 +93,8 @@ class Step:
             WorkerError: the worker raised; its exception is the cause.
             OutputError: it returned other rows or other columns than it must.
         """
-        node = self._nodes[self.program.node_of[call]]
+        links = self.program.links(call)
+        node = self._nodes[links.node]
         try:
             if node.wants_context:
                 result = worker(*batches, context=self._context(call, device, cancelled))
@@ -99,7 +103,11 @@ class Step:
         except BaseException as error:  # also a worker's SystemExit is told with its place
             # Without this frame, which must not hold the error either: its batches would never be let go.
             error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
-            raise WorkerError(**self.place(call), cause=error, mend=self._mend(call, batches, error)) from error
+            raise WorkerError(
+                **self.place(call), cause=error, mend=self._mend(call, batches, error)
+            ) from error
+        if isinstance(result, np.ndarray) and self._plain.get(links.node) == _describe(result, links.made):
+            return result
         return self._checked(call, node, result)
 
     def collect(self, outputs: Sequence[Batch]) -> Outputs:
@@ -114,9 +122,11 @@ class Step:
         pieces = {}
         paddings = {}
         for name in self.plan.graph.outputs:
-            numbers = self.plan[name].numbers
+            numbers = self.program.numbers[self.plan.graph.index(name)]
             paddings[name] = self.binding.nodes[name].padding
             pieces[name] = [outputs[call] for call in numbers]
+            if name not in self._uneven:
+                continue
             conflict = trailing_conflicts([structure(piece) for piece in pieces[name]], paddings[name])
             if conflict is not None:
                 calls = " and ".join(self._say(numbers[at]) for at in conflict.positions)
@@ -126,7 +136,7 @@ class Step:
 
     def node_name(self, call: int) -> str:
         """Return the name of the call's node."""
-        return self.plan.graph.nodes[self.program.node_of[call]].name
+        return self.plan.graph.nodes[self.program.links(call).node].name
 
     def coordinates(self, call: int) -> tuple[str, int, int, int]:
         """Return the call's node, replica, position and rows read."""
@@ -147,17 +157,15 @@ class Step:
 
     def _join(self, call: int, at: int, read: Read, outputs: Mapping[int, Batch] | Sequence[Batch]) -> Batch:
         parts = [
-            take(self.inputs[-1 - producer] if producer < 0 else outputs[producer], start, stop)
+            share(self.inputs[-1 - producer] if producer < 0 else outputs[producer], start, stop)
             for producer, start, stop in read.fragments
         ]
-        if len(parts) == 1 and read.times == 1:
-            return protect(parts[0])
-        batch = parts[0]
-        if len(parts) > 1:
-            name = self.plan.graph.nodes[self.program.node_of[call]].inputs[at]
-            bound = self.binding.nodes.get(name)
-            batch = concat(parts, bound.padding if bound else None)
-        return batch if read.times == 1 else spread(batch, read.start, read.stop, read.times)
+        name = self.plan.graph.nodes[self.program.links(call).node].inputs[at]
+        bound = self.binding.nodes.get(name)
+        try:
+            return spread(concat(parts, bound.padding if bound else None), read.start, read.stop, read.times)
+        except BatchError as error:
+            raise self._unreadable(call, read, error) from error
 
     def _unreadable(self, call: int, read: Read, error: BatchError) -> RunError:
         shown, left = read.fragments[:4], len(read.fragments) - 4
@@ -190,7 +198,7 @@ class Step:
 
     def _mend(self, call: int, batches: Sequence[Batch], error: BaseException) -> str:
         """Return what may be behind an exception that a worker raised, as far as flowsched knows."""
-        inputs = self.plan.graph.nodes[self.program.node_of[call]].inputs
+        inputs = self.plan.graph.nodes[self.program.links(call).node].inputs
         missing = [name for name, batch in zip(inputs, batches, strict=True) if batch is None]
         if missing:
             return f"Its input {missing[0]!r} was None: does the worker of {missing[0]!r} forget to return?"
@@ -199,6 +207,7 @@ class Step:
         return ""
 
     def _checked(self, call: int, node: _NodeRun, result: Batch) -> Batch:
+        """Return what a worker returned, with the columns that its model declares beside, or refuse it."""
         try:
             if node.lengths:
                 result = with_lengths(result, node.padding)
@@ -208,11 +217,16 @@ class Step:
             raise OutputError(
                 f"its output is no batch: {error.problem}", error.mend, **self.place(call)
             ) from error
-        table = self.plan.table
-        expected = int(table.stop[call] - table.start[call]) // node.collapse * node.expand
+        expected = self.program.links(call).made
         if rows is not None and rows != expected:
             raise self._wrong_rows(call, rows, expected)
-        first, first_call = self._structures.setdefault(node.index, (found, call))
+        first, first_call = self._structures.setdefault(node.name, (found, call))
+        if found == first:
+            links = self.program.links(call)
+            if isinstance(result, np.ndarray):
+                self._plain[links.node] = _describe(result, links.made)
+            return result
+        self._uneven.add(node.name)
         if found.columns != first.columns:
             problem = f"its output differs from that of {self._say(first_call)}: "
             problem += "; ".join(differences(first, found))
@@ -250,24 +264,25 @@ class Step:
         bound = self.binding.nodes
         return tuple(
             _NodeRun(
-                index,
+                node.name,
                 bound[node.name].wants_context,
-                node.expand,
-                node.collapse,
                 bound[node.name].padding,
                 any(padding.lengths for padding in bound[node.name].padding.values()),
             )
-            for index, node in enumerate(self.plan.graph.nodes)
+            for node in self.plan.graph
         )
+
+
+def _describe(array: np.ndarray[Any, Any], rows: int) -> object:
+    """Return what to compare of arrays that must be alike, and whether they have the rows that they must."""
+    return array.dtype, array.shape[1:], array.shape[:1] == (rows,)
 
 
 @dataclass(frozen=True)
 class _NodeRun:
     """What running a call needs to know about its node."""
 
-    index: int
+    name: str
     wants_context: bool
-    expand: int
-    collapse: int
     padding: Mapping[str, Any]
     lengths: bool
