@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from flowsched.errors import GraphError, Problem, say_known
+from flowsched.graph.keywords import say_keywords
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", description="letters, digits, _ and -")]
 Count = Annotated[int, Field(ge=1)]
@@ -49,6 +50,7 @@ class Node:
     group: Count = 1
     collapse: Count = 1
 
+    @say_keywords
     def __init__(
         self,
         name: str,
@@ -108,6 +110,7 @@ class Graph:
     outputs: tuple[Name, ...]
     _index: dict[str, int] = field(init=False, repr=False, compare=False)
 
+    @say_keywords
     def __init__(
         self,
         name: str,
