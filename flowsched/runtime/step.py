@@ -106,7 +106,7 @@ class Step:
             raise WorkerError(
                 **self.place(call), cause=error, mend=self._mend(call, batches, error)
             ) from error
-        if isinstance(result, np.ndarray) and self._plain.get(links.node) == _describe(result, links.made):
+        if type(result) is np.ndarray and self._plain.get(links.node) == _describe(result, links.made):
             return result
         return self._checked(call, node, result)
 
@@ -223,7 +223,7 @@ class Step:
         first, first_call = self._structures.setdefault(node.name, (found, call))
         if found == first:
             links = self.program.links(call)
-            if isinstance(result, np.ndarray):
+            if type(result) is np.ndarray:
                 self._plain[links.node] = _describe(result, links.made)
             return result
         self._uneven.add(node.name)

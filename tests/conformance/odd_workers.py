@@ -178,6 +178,10 @@ def other_kind_later(numbers: Any) -> Any:
     return numbers if numbers[0] == 0 else numbers.tolist()
 
 
+def masked_later(numbers: Any) -> Any:
+    return numbers if numbers[0] < 4 else np.ma.masked_greater(numbers, 5)
+
+
 def none_later(numbers: Any) -> Any:
     return numbers if numbers[0] == 0 else None
 

@@ -186,6 +186,11 @@ def test_columns_that_change_between_calls_of_a_node_are_refused(
         assert part in str(caught.value)
 
 
+def test_a_masked_array_is_refused_also_where_plain_ones_came_before(run_graph: RunGraph) -> None:
+    with pytest.raises(OutputError, match="MaskedArray"):
+        run_graph(_one(1, 2), {"a": odd.masked_later}, {"x": np.arange(8)})
+
+
 def test_rows_are_counted_after_expanding_and_collapsing(run_graph: RunGraph) -> None:
     graph = _one(1, None, expand=3)
     with pytest.raises(OutputError, match="it returned 4 rows, not 12: it read 4 rows and expands each to 3"):
