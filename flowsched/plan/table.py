@@ -27,7 +27,7 @@ COLUMN_TYPES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """All calls and fragments of a plan. All ranges are half-open.
 
@@ -71,6 +71,9 @@ class Table:
         """Yield the name and the array of each column, in a fixed order."""
         for field in fields(self):
             yield field.name, getattr(self, field.name)
+
+    def __repr__(self) -> str:
+        return f"<Table: {self.calls} calls, {self.fragments} fragments>"
 
     @property
     def calls(self) -> int:
