@@ -49,16 +49,16 @@ class ExplainError(FlowschedError):
         node = graph[consumer]
         problem = f"node {consumer!r} of graph {graph.name!r} does not read {producer!r}"
         if producer in node.after:
-            problem = f"node {consumer!r} waits for {producer!r} (after=), but reads no rows of it"
+            problem = f"node {consumer!r} waits for {producer!r} (after), but reads no rows of it"
         mend = f"It reads {', '.join(node.inputs)}"
         if producer in graph and consumer in graph[producer].inputs:
-            mend = f"It is the other way round: write edge='{consumer}->{producer}'"
+            mend = f"It is the other way round: '{consumer}->{producer}'"
         return cls(problem, mend, code="unknown-edge")
 
     @classmethod
     def not_an_edge(cls, edge: object) -> ExplainError:
         """``edge`` does not name a producer and a consumer."""
-        mend = "Write edge='policy->reward' or edge=('policy', 'reward')"
+        mend = "Write the two with an arrow between them: 'policy->reward'"
         return cls(f"edge is {edge!r}, which is not a producer and a consumer", mend, code="not-an-edge")
 
     @classmethod
@@ -71,14 +71,14 @@ class ExplainError(FlowschedError):
     def no_such_sample(cls, sample: int, samples: int) -> ExplainError:
         """``sample`` is not among the plan's ``samples``."""
         if not samples:
-            return cls("the plan has no samples", "Compile one for 1 sample or more", code="unknown-sample")
+            return cls("the plan has no samples", "Plan for 1 sample or more", code="unknown-sample")
         problem = f"there is no sample {sample:,}: the plan has {samples:,}"
         return cls(problem, f"Ask for a sample from 0 to {samples - 1}", code="unknown-sample")
 
     @classmethod
     def not_a_replica(cls, replica: object) -> ExplainError:
         """``replica`` does not name a node and an index."""
-        mend = "Write replica='policy.1' or replica=('policy', 1)"
+        mend = "Write the two with a dot between them: 'policy.1'"
         return cls(f"replica is {replica!r}, which is not a node and an index", mend, code="not-a-replica")
 
     @classmethod
@@ -86,7 +86,7 @@ class ExplainError(FlowschedError):
         """The node has fewer replicas."""
         last = replicas - 1
         problem = f"node {node!r} has no replica {index}: it is served by {replicas}, counted from 0"
-        mend = f"Ask for replica='{node}.0'" + (f" to replica='{node}.{last}'" if last else "")
+        mend = f"Ask for '{node}.0'" + (f" to '{node}.{last}'" if last else "")
         return cls(problem, mend, code="unknown-replica")
 
     @classmethod

@@ -14,6 +14,7 @@ from flowsched.inspect.explain_sample_at import (
     explain_sample_on_replica,
 )
 from flowsched.inspect.explanation import Explanation
+from flowsched.inspect.hints import PYTHON_HINTS, Hints
 from flowsched.inspect.subjects import Edge, Replica, find_edge, find_node, find_replica, find_sample
 from flowsched.plan import Plan
 
@@ -28,6 +29,7 @@ def explain(
     sample: int | None = None,
     replica: Replica | None = None,
     limit: int | None = 12,
+    hints: Hints = PYTHON_HINTS,
 ) -> Explanation:
     """Answer a question about a plan.
 
@@ -41,6 +43,7 @@ def explain(
         sample: a sample id: where it goes, node by node.
         replica: ``"policy.1"`` or ``("policy", 1)``: its calls, in the order in which it works them off.
         limit: the most calls or fragments that are listed, 2 or more; None lists all.
+        hints: how the answer says where there is more.
 
     ``sample`` goes together with each of the others, and ``node`` with ``replica``.
 
@@ -82,4 +85,4 @@ def explain(
         return explain_edge(plan, *ends, limit)
     if place is not None:
         return explain_replica(plan, *place, limit, node=index)
-    return explain_plan(plan) if index is None else explain_node(plan, index, limit)
+    return explain_plan(plan) if index is None else explain_node(plan, index, limit, hints)

@@ -7,6 +7,7 @@ from typing import Any
 
 from flowsched.inspect.arithmetic import count, say_extent, say_split
 from flowsched.inspect.explanation import Explanation
+from flowsched.inspect.hints import MOST_PRINTED, Hints
 from flowsched.inspect.listing import WIDTH, list_calls, pick
 from flowsched.inspect.reasons import reasons_of
 from flowsched.inspect.summary import NodeSummary, summarise_node
@@ -16,20 +17,18 @@ from flowsched.plan import Plan
 _LABEL_WIDTH = 11
 
 
-def explain_node(plan: Plan, index: int, limit: int | None) -> Explanation:
+def explain_node(plan: Plan, index: int, limit: int | None, hints: Hints) -> Explanation:
     """Explain one node; ``limit`` bounds the calls that are listed."""
     summary = summarise_node(plan, index)
     calls = plan[summary.node]
     split, reasons = say_split(summary), reasons_of(plan, summary)
+    more = hints.list_all(calls.name) if len(calls) <= MOST_PRINTED else ""
     blocks = [
         ("split", wrap("", split, WIDTH - _LABEL_WIDTH)),
         ("why", [line for reason in reasons for line in wrap("", reason, WIDTH - _LABEL_WIDTH)]),
         ("reads", _say_inputs(plan, summary)),
         ("read by", wrap("", _say_readers(plan, summary.node), WIDTH - _LABEL_WIDTH)),
-        (
-            "calls",
-            list_calls(plan, calls.numbers, limit, WIDTH - _LABEL_WIDTH, f"print(plan[{calls.name!r}])", ""),
-        ),
+        ("calls", list_calls(plan, calls.numbers, limit, WIDTH - _LABEL_WIDTH, more, "")),
     ]
     picked = pick(len(calls), limit)
     facts = {

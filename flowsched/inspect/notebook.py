@@ -7,11 +7,14 @@ from dataclasses import fields
 from html import escape
 
 from flowsched.graph import Graph, Node
-from flowsched.inspect.summary import summarise
+from flowsched.inspect.arithmetic import say_split
+from flowsched.inspect.listing import pick, say_inputs, say_made
+from flowsched.inspect.summary import summarise, summarise_node
 from flowsched.inspect.text import HEADER, NUMBER_COLUMNS, heading, routing_blocks, summary_cells
-from flowsched.plan import Plan
+from flowsched.plan import NodePlan, Plan
 
 _RULE = "1px solid rgba(128, 128, 128, 0.4)"  # half-way grey shows on white as on black
+_MOST_CALLS = 32
 
 
 def plan_html(plan: Plan) -> str:
@@ -21,6 +24,21 @@ def plan_html(plan: Plan) -> str:
     table = _table(HEADER, [summary_cells(summary) for summary in summaries], NUMBER_COLUMNS)
     shown = f'<pre style="background: transparent; color: inherit">{escape(below)}</pre>' if below else ""
     return f"<div><p>{escape(heading(plan))}</p>{table}{shown}</div>"
+
+
+def calls_html(calls: NodePlan) -> str:
+    """Return the calls of one node as HTML: how its rows are split, and a table of the calls, the first of many."""
+    plan, node = calls.plan, calls.plan.graph.nodes[calls.index]
+    picked = pick(len(calls), _MOST_CALLS)
+    rows = [
+        [say_made(plan, number), *say_inputs(plan, number)]
+        for number in (calls.numbers[at] for at in picked.places)
+    ]
+    if picked.left_out:
+        rows.insert(len(picked.first), [f"... {picked.left_out:,} more", *("" for _ in node.inputs)])
+    title = f"{node.name} of {plan.graph.name}: {say_split(summarise_node(plan, calls.index))}"
+    table = _table(["call", *node.inputs], rows, [False] * (1 + len(node.inputs)))
+    return f"<div><p>{escape(title)}</p>{table}</div>"
 
 
 def graph_html(graph: Graph) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Sequence
 
 from flowsched.inspect.align import align
 from flowsched.inspect.arithmetic import count, say_extent, say_split, say_spread
+from flowsched.inspect.hints import MOST_PRINTED, PYTHON_HINTS, Hints
 from flowsched.inspect.lanes import draw_lanes
 from flowsched.inspect.listing import WIDTH, list_calls
 from flowsched.inspect.summary import NodeSummary, count_idle, summarise
@@ -28,22 +28,23 @@ HEADER = (
 NUMBER_COLUMNS = (False, False, *[True] * 8)
 _FEW_CALLS = 32
 _NARROWEST_TEXT = 40
-_INNER_COMMA = re.compile(r"(?<=\d),(?=\d)")
 
 
-def render_plan(plan: Plan) -> str:
+def render_plan(plan: Plan, hints: Hints = PYTHON_HINTS) -> str:
     """Return a plan as plain text of at most 110 columns, unless the names of nodes are very long.
 
     Small plans are shown in full, as lanes of calls over samples. Of large plans each node's first and last
     calls are shown, and only those are turned from columns into text.
     """
     summaries = summarise(plan)
-    blocks = [[heading(plan)], summary_table(summaries), *routing_blocks(plan, summaries)]
-    blocks.append([f"  {hint(plan)}"])
+    blocks = [[heading(plan)], summary_table(summaries), *routing_blocks(plan, summaries, hints)]
+    blocks.append([f"  {hint(plan, hints)}"])
     return "\n\n".join("\n".join(block) for block in blocks)
 
 
-def routing_blocks(plan: Plan, summaries: Sequence[NodeSummary]) -> list[list[str]]:
+def routing_blocks(
+    plan: Plan, summaries: Sequence[NodeSummary], hints: Hints = PYTHON_HINTS
+) -> list[list[str]]:
     """Return which calls read which rows, and the arithmetic behind it, in blocks of lines.
 
     Small plans are drawn as lanes over the samples; of larger ones each node's calls are listed.
@@ -52,7 +53,7 @@ def routing_blocks(plan: Plan, summaries: Sequence[NodeSummary]) -> list[list[st
     if lanes:
         title = "  Calls over the samples that they read, as replica.call:"
         return [reasons(summaries), [title, *(f"  {lane}" for lane in lanes)]]
-    return [routing(plan, summaries)] if plan.table.calls else []
+    return [routing(plan, summaries, hints)] if plan.table.calls else []
 
 
 def heading(plan: Plan) -> str:
@@ -70,21 +71,24 @@ def heading(plan: Plan) -> str:
 def summary_table(summaries: Sequence[NodeSummary], width: int = WIDTH) -> list[str]:
     """Return a header and one line a node.
 
-    Where that is wider than ``width``, the names of inputs are shortened, then commas in numbers, then the
-    names of inputs left out.
+    Where that is wider than ``width``, names of inputs are left out and numbers given as ranges. Where it is
+    wider still, the last column goes, and a line below says so.
     """
-    rows = [HEADER, *(summary_cells(summary) for summary in summaries)]
-    plain = [tuple(_INNER_COMMA.sub("", cell) for cell in row) for row in rows]
-    for cells in (rows, _with_short_reads(rows, width), _with_short_reads(plain, width)):
+    full, brief = (
+        [HEADER, *(summary_cells(row, brief=brief) for row in summaries)] for brief in (False, True)
+    )
+    for cells in (full, _with_short_reads(full, width), _with_short_reads(brief, width)):
         lines = align(cells, NUMBER_COLUMNS)
         if max(map(len, lines)) <= width:
             return lines
-    return align([row[:1] + row[2:] for row in plain], NUMBER_COLUMNS[1:])
+    lines = align(_with_short_reads([row[:-1] for row in brief], width), NUMBER_COLUMNS[:-1])
+    return [*lines, "  (There is no room for the fragments of each call; explaining a node gives them.)"]
 
 
-def summary_cells(summary: NodeSummary) -> tuple[str, ...]:
-    """Return the cells of one node under ``HEADER``."""
+def summary_cells(summary: NodeSummary, *, brief: bool = False) -> tuple[str, ...]:
+    """Return the cells of one node under ``HEADER``, in ``brief`` with ranges instead of what has each size."""
     shared = "" if summary.owner == summary.node else f" of {summary.owner}"
+    loads = summary.loads
     return (
         summary.node,
         ", ".join(summary.inputs),
@@ -93,9 +97,9 @@ def summary_cells(summary: NodeSummary) -> tuple[str, ...]:
         f"{summary.waves:,}",
         f"{summary.calls:,}",
         f"{summary.rows:,}",
-        say_spread(summary.loads),
+        say_extent(loads[-1][0], loads[0][0]) if brief and loads else say_spread(loads),
         say_extent(summary.smallest_call, summary.largest_call) if summary.calls else "-",
-        _say_fragments(summary.fragments_per_call),
+        _say_fragments(summary.fragments_per_call, most=1 if brief else 3),
     )
 
 
@@ -108,24 +112,26 @@ def reasons(summaries: Sequence[NodeSummary]) -> list[str]:
     return lines
 
 
-def routing(plan: Plan, summaries: Sequence[NodeSummary]) -> list[str]:
+def routing(plan: Plan, summaries: Sequence[NodeSummary], hints: Hints) -> list[str]:
     """Return each node's arithmetic, and below it its calls, or the first and last of many."""
     limit = _FEW_CALLS if plan.table.calls <= _FEW_CALLS else 3
     lines = []
     for calls, summary in zip(plan, summaries, strict=True):
         lines += wrap(f"  {summary.node}: ", say_split(summary))
-        lines += list_calls(plan, calls.numbers, limit, WIDTH, f"print(plan[{calls.name!r}])", "    ")
+        few = len(calls) <= MOST_PRINTED
+        more = hints.print_calls(calls.name) if few else hints.explain_node(calls.name)
+        lines += list_calls(plan, calls.numbers, limit, WIDTH, more, "    ")
     return lines
 
 
-def hint(plan: Plan) -> str:
+def hint(plan: Plan, hints: Hints) -> str:
     """Return how to see more of a plan."""
-    name = plan.graph.outputs[-1]
     if not plan.table.calls:
         return "Nothing to run: there are no rows."
-    return (
-        f"More: print(plan[{name!r}]), plan.explain(sample={plan.samples // 3}), plan.explain(node={name!r})"
-    )
+    name = plan.graph.outputs[-1]
+    ways = [hints.print_calls(name)] if len(plan[name]) <= MOST_PRINTED else []
+    ways += [hints.explain_sample(plan.samples // 3), hints.explain_node(name)]
+    return f"More: {', '.join(ways)}"
 
 
 def wrap(head: str, text: str, width: int = WIDTH) -> list[str]:
@@ -141,10 +147,10 @@ def wrap(head: str, text: str, width: int = WIDTH) -> list[str]:
     return [(" " * len(head) if i else head) + line for i, line in enumerate(lines)]
 
 
-def _say_fragments(per_call: Sequence[tuple[int, int]]) -> str:
+def _say_fragments(per_call: Sequence[tuple[int, int]], most: int) -> str:
     said = [say_extent(*extent) for extent in per_call]
-    if len(said) > 3:
-        return say_extent(min(low for low, _ in per_call), max(high for _, high in per_call)) + " an input"
+    if len(said) > most:
+        return say_extent(min(low for low, _ in per_call), max(high for _, high in per_call)) + " each"
     return ", ".join(said)
 
 
@@ -155,10 +161,10 @@ def _with_short_reads(rows: Sequence[tuple[str, ...]], width: int) -> list[tuple
 
 
 def _fit_names(names: str, room: int) -> str:
-    """Leave out names at the end until the others fit."""
+    """Leave out names at the end until the others fit; count them where that is shorter than any."""
     parts = names.split(", ")
     for shown in range(len(parts), 0, -1):
         fitting = ", ".join(parts[:shown]) + (f", +{len(parts) - shown}" if shown < len(parts) else "")
         if len(fitting) <= room:
             return fitting
-    return f"{len(parts)} inputs" if len(parts) > 1 else names
+    return min(names, f"{len(parts)} input{'s' if len(parts) > 1 else ''}", key=len)

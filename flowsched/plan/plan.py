@@ -230,3 +230,8 @@ class NodePlan:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self))
+
+    def _repr_html_(self) -> str:
+        from flowsched.inspect.notebook import calls_html
+
+        return calls_html(self)

@@ -312,17 +312,17 @@ def test_samples_and_replicas_may_be_numpy_integers() -> None:
         (
             {"edge": "reward->policy"},
             "node 'policy' of graph 'grpo' does not read 'reward'. "
-            "It is the other way round: write edge='policy->reward'",
+            "It is the other way round: 'policy->reward'",
         ),
         (
             {"edge": "reward->loss"},
-            "node 'loss' waits for 'reward' (after=), but reads no rows of it. "
+            "node 'loss' waits for 'reward' (after), but reads no rows of it. "
             "It reads logprob, advantage, best",
         ),
         (
             {"edge": "reward"},
             "edge is 'reward', which is not a producer and a consumer. "
-            "Write edge='policy->reward' or edge=('policy', 'reward')",
+            "Write the two with an arrow between them: 'policy->reward'",
         ),
         ({"sample": 5}, "there is no sample 5: the plan has 5. Ask for a sample from 0 to 4"),
         ({"sample": -1}, "there is no sample -1: the plan has 5. Ask for a sample from 0 to 4"),
@@ -337,12 +337,12 @@ def test_samples_and_replicas_may_be_numpy_integers() -> None:
         (
             {"replica": "reward.3"},
             "node 'reward' has no replica 3: it is served by 3, counted from 0. "
-            "Ask for replica='reward.0' to replica='reward.2'",
+            "Ask for 'reward.0' to 'reward.2'",
         ),
         (
             {"replica": "reward"},
             "replica is 'reward', which is not a node and an index. "
-            "Write replica='policy.1' or replica=('policy', 1)",
+            "Write the two with a dot between them: 'policy.1'",
         ),
         (
             {"replica": "rewrad.1"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import dedent
 from typing import Any
 
@@ -109,9 +110,32 @@ def test_a_large_plan_prints_first_and_last_calls_and_how_many_stand_between() -
     assert lines[at + 1 : at + 5] == [
         "    value.0.0[0:2]           <- policy.0.0[0:2]",
         "    value.1.0[2:4]           <- policy.0.0[2:4]",
-        "    ... 7,997 more: print(plan['value'])",
+        "    ... 7,997 more: plan.explain(node='value')",
         "    value.7.999[15998:16000] <- policy.1.1999[15998:16000]",
     ]
+
+
+def test_nobody_is_invited_to_print_hundreds_of_thousands_of_lines() -> None:
+    few, many = (fs.compile(seed_graph(), samples) for samples in (1_600, 1_000_000))
+    assert "... 797 more: print(plan['value'])" in str(few)
+    assert "More: print(plan['reward']), plan.explain(sample=533), " in str(few)
+    assert "... 788 more: print(plan['value'])" in str(few.explain(node="value"))
+    assert "print(" not in str(many)
+    assert "... 499,997 more: plan.explain(node='value')" in str(many)
+    assert str(many).endswith("  More: plan.explain(sample=333333), plan.explain(node='reward')")
+    assert "... 499,988 more\n" in str(many.explain(node="value"))
+
+
+@pytest.mark.parametrize("samples", [30_000, 3_000_000])
+@pytest.mark.parametrize("graph", [grpo_graph(), wide_graph()], ids=lambda graph: graph.name)
+def test_the_table_of_a_large_plan_keeps_its_inputs_and_its_separators(graph: fs.Graph, samples: int) -> None:
+    table = str(fs.compile(graph, samples)).split("\n\n")[1].splitlines()
+    header, *rows = (line.split() for line in table)
+    assert header[:6] == ["node", "reads", "replicas", "idle", "waves", "calls"]
+    assert [row[1].rstrip(",") for row in rows[:2]] == ["prompts", "policy"]
+    assert f"{samples:,}" in rows[0]
+    assert not [word for row in rows for word in row if re.fullmatch(r"\d{4,}", word)]
+    assert ("fragments/call" in header) != ("no room for the fragments of each call" in table[-1])
 
 
 def test_idle_replicas_are_counted_in_the_heading_the_table_and_the_reason() -> None:
