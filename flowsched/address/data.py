@@ -10,7 +10,7 @@ from typing import Any
 from flowsched.address.modules import load_object
 from flowsched.errors import AddressError
 
-_FORMS = "Write data.json, data.jsonl, path/file.py:name or package.module:name"
+_FORMS = "Write data.json, data.jsonl, path/file.py, path/file.py:name or package.module:name"
 
 
 def load_data(address: str, sources: Sequence[str]) -> Mapping[str, Any]:
@@ -18,7 +18,8 @@ def load_data(address: str, sources: Sequence[str]) -> Mapping[str, Any]:
 
     Args:
         address: a ``.json`` file, an object with a list, or an object of columns, for each source; a ``.jsonl``
-            file, one row a line, for a graph with one source; or the address of a dict in Python.
+            file, one row a line, for a graph with one source; or the address of a dict in Python, which is
+            called ``data`` where a file is named alone.
         sources: names of the graph's sources.
 
     Raises:
@@ -28,8 +29,8 @@ def load_data(address: str, sources: Sequence[str]) -> Mapping[str, Any]:
         return _load_rows(address, sources)
     if address.endswith(".json"):
         found = _parse(_read(address), address, first_line=1)
-    elif ":" in address:
-        found = load_object(address)
+    elif address.endswith(".py") or ":" in address:
+        found = load_object(address, "data")
     else:
         raise AddressError(f"{address!r} is no address of data. {_FORMS}")
     if not isinstance(found, Mapping):

@@ -24,22 +24,27 @@ MISSING = object()
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
-def load_object(address: str) -> Any:
-    """Load what stands at ``path/file.py:name`` or ``package.module:name``.
+def load_object(address: str, default: str) -> Any:
+    """Load what stands at ``path/file.py:name`` or ``package.module:name``, or at ``path/file.py`` by default.
+
+    Args:
+        address: the address.
+        default: what the object is called in a file that is named alone.
 
     Raises:
         AddressError: there is no such thing; where the user's module failed, its exception is the cause.
     """
     target, name = split_address(address)
-    if name is None:
-        raise AddressError(f"{address} names a file and nothing in it. Write {address}:name")
     module, folder = open_module(target, address)
+    wanted = name or default
     with first_on_path(folder):
-        found = read_attribute(module, name, address, MISSING)
-    if found is MISSING:
-        known = [key for key in vars(module) if not key.startswith("_")]
-        raise AddressError(f"{target} has no {name!r}. {say_known(name, known, 'names in it')}")
-    return found
+        found = read_attribute(module, wanted, address, MISSING)
+    if found is not MISSING:
+        return found
+    known = [key for key in vars(module) if not key.startswith("_")]
+    mend = say_known(wanted, known, "names in it")
+    example = "" if name else f". Write {target}:name for what stands under another name"
+    raise AddressError(f"{target} has no {wanted!r}. {mend}{example}")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from flowsched.cli.output import print_json
 
 def explain_command(
     graph: GraphAddress,
-    samples: Samples,
+    samples: Samples = None,
     node: Annotated[
         str | None, typer.Option(help="How the rows of this node are split over its replicas, and why.")
     ] = None,
@@ -31,13 +31,19 @@ def explain_command(
 
     With --json: an object whose "kind" says which question it answers.
     """
-    from flowsched.address import load_job
-    from flowsched.cli.settings import apply_settings
-    from flowsched.planner import compile_plan
+    from flowsched.cli.hints import COMMAND_HINTS
+    from flowsched.cli.planning import find_plan
+    from flowsched.inspect.explain import explain
 
-    plan = compile_plan(apply_settings(load_job(graph).graph, settings), samples)
-    limit = None if everything else 12
-    explanation = plan.explain(node=node, edge=edge, sample=sample, replica=replica, limit=limit)
+    explanation = explain(
+        find_plan(graph, samples, settings),
+        node=node,
+        edge=edge,
+        sample=sample,
+        replica=replica,
+        limit=None if everything else 12,
+        hints=COMMAND_HINTS,
+    )
     if as_json:
         print_json(explanation.to_dict())
     else:

@@ -9,13 +9,21 @@ import typer
 GraphAddress = Annotated[
     str,
     typer.Argument(
-        metavar="GRAPH",
-        help="graph.yaml, graph.json, file.py (its `graph`), file.py:name or package.module:name.",
+        metavar="GRAPH|PLAN",
+        help="A graph: graph.yaml, graph.json, file.py (its `graph`), file.py:name or package.module:name. "
+        "Or a saved plan: plan.json, plan.npz.",
         show_default=False,
     ),
 ]
 Samples = Annotated[
-    int, typer.Option("--samples", "-n", min=0, help="Samples in a step.", show_default=False)
+    int | None,
+    typer.Option(
+        "--samples",
+        "-n",
+        min=0,
+        help="Samples in a step; by default as many as the plan, or the `data` beside the graph, has.",
+        show_default=False,
+    ),
 ]
 Settings = Annotated[
     list[str] | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +23,7 @@ class PlanFormat(StrEnum):
 
 def plan_command(
     graph: GraphAddress,
-    samples: Samples,
+    samples: Samples = None,
     node: Annotated[
         str | None, typer.Option(help="Print the calls of this node only, in call notation.")
     ] = None,
@@ -33,25 +34,37 @@ def plan_command(
     settings: Settings = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compile a graph for a number of samples and print the plan. Models are not needed.
+    """Compile a graph for a number of samples, or load a plan, and print it. Models are not needed.
 
-    With --json: {"graph", "samples", "hash", "nodes": [one object a node]}, and "calls" where --node is given.
+    With --json: {"graph", "samples", "hash", "saved": path or null, "nodes": [one object a node]}, and "calls"
+    where --node is given.
     """
-    from flowsched.address import load_job
-    from flowsched.cli.settings import apply_settings
-    from flowsched.planner import compile_plan
+    from flowsched.cli.hints import COMMAND_HINTS
+    from flowsched.cli.planning import find_plan
+    from flowsched.inspect.text import render_plan
 
-    plan = compile_plan(apply_settings(load_job(graph).graph, settings), samples)
+    plan = find_plan(graph, samples, settings)
+    chosen = None if node is None else plan[node]
     if output is not None:
         plan.save(output)
-    chosen = None if node is None else plan[node]
     if as_json:
-        summaries = [row.to_dict() for row in plan.summary() if node in (None, row.node)]
-        found = {"graph": plan.graph.to_dict(), "samples": samples, "hash": plan.hash, "nodes": summaries}
+        found = {
+            "graph": plan.graph.to_dict(),
+            "samples": plan.samples,
+            "hash": plan.hash,
+            "saved": None if output is None else str(output),
+            "nodes": [row.to_dict() for row in plan.summary() if node in (None, row.node)],
+        }
         print_json(found if chosen is None else {**found, "calls": [str(call) for call in chosen]})
-    elif form is PlanFormat.mermaid:
+        return
+    if form is PlanFormat.mermaid:
         print(plan.to_mermaid())
     elif form is PlanFormat.dot:
         print(plan.to_dot())
+    elif chosen is not None:
+        print(chosen)
     else:
-        print(plan if chosen is None else chosen)
+        print(render_plan(plan, COMMAND_HINTS))
+    if output is not None:
+        size = f"{plan.samples:,} samples, {plan.table.calls:,} calls, hash {plan.hash[:12]}"
+        print(f"saved the plan ({size}) to {output}", file=sys.stderr)

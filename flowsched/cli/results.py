@@ -37,6 +37,22 @@ class ResultError(FlowschedError):
         return type(self), self.arguments
 
 
+def refuse_unwritable(path: Path) -> None:
+    """Raise what writing a file would raise, and leave no trace of the attempt.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    target = path.resolve()  # a link stays, and what it leads to is tried
+    if target.exists() and not target.is_file() and not target.is_dir():
+        return  # a pipe or device, which may wait for its reader
+    is_new = not target.exists()
+    with target.open("ab"):
+        pass
+    if is_new:
+        target.unlink()
+
+
 def save_results(outputs: Mapping[str, Batch], plan: Plan, path: Path) -> None:
     """Save what a run returned.
 

@@ -14,8 +14,6 @@ from flowsched.cli.options import AsJson, GraphAddress, Settings
 from flowsched.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from flowsched.address import Job
-    from flowsched.graph import Graph
     from flowsched.plan import Plan
 
 
@@ -29,14 +27,18 @@ def run_command(
     ] = None,
     models: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Models by node: file.py:name or package.module:name."),
+        typer.Option(
+            metavar="ADDRESS",
+            help="Models by node: file.py (its `models`), file.py:name or package.module:name.",
+        ),
     ] = None,
     data: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
             help="Batches by source: a .json file (an object with a list or columns for each source), "
-            "a .jsonl file (one row a line, for a single source), file.py:name or package.module:name.",
+            "a .jsonl file (one row a line, for a single source), file.py (its `data`), file.py:name or "
+            "package.module:name.",
         ),
     ] = None,
     output: Annotated[
@@ -49,29 +51,44 @@ def run_command(
     settings: Settings = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run one step of a job, with its models on its data.
+    """Run one step of a job, or of a saved plan, with its models on its data.
 
     A job in Python holds `graph`, `models` and `data`; --models and --data take their place. Progress goes to
-    stderr, a summary to stdout.
+    stderr, a summary to stdout. What --output saves goes by its suffix:
+
+    \b
+      .jsonl  one line a row, {"output": "reward", "sample": 3, "row": 12, "value": {"score": 0.5}}:
+              row 12 of the node reward, which belongs to sample 3 (both from 0)
+      .json   one object of columns for each output, {"reward": {"score": [0.5, ...]}}
+      .npz    one array a column, named reward/score, for numpy.load
 
     With --json: {"graph", "backend", "samples", "calls", "seconds", "outputs": {name: {"rows", "columns"}},
     "saved": path or null}.
     """
-    from flowsched.address import importable, load_job
+    from flowsched.address import Job, importable, load_job
     from flowsched.backend import load_backend
+    from flowsched.check import check_plan
+    from flowsched.cli.givens import find_inputs, find_models, refuse_other_samples
+    from flowsched.cli.planning import saved_plan
     from flowsched.cli.progress import make_progress
     from flowsched.cli.settings import apply_settings
+    from flowsched.plan.files import is_plan_file
     from flowsched.planner import compile_plan
     from flowsched.session import run
 
     _check_output(output)
-    job = load_job(graph)
+    saved = saved_plan(graph, samples, settings) if is_plan_file(graph) else None
+    if saved is not None:
+        check_plan(saved)  # it comes from outside
+    job = load_job(graph) if saved is None else Job(saved.graph, graph)
     declared = apply_settings(job.graph, settings)
     load_backend(backend)  # before data is read, which may take long
     with job.importable(), importable(models):
-        bound = _find_models(job, models)
-        inputs, count = _find_inputs(job, declared, data, samples)
-        plan = compile_plan(declared, count)
+        bound = find_models(job, models)
+        inputs, count = find_inputs(job, declared, data, samples)
+        if saved is not None:
+            refuse_other_samples(saved, count, graph)
+        plan = compile_plan(declared, count) if saved is None else saved
         began = time.perf_counter()
         with make_progress() as progress:
             outputs = run(
@@ -102,53 +119,21 @@ def run_command(
 
 def _check_output(output: Path | None) -> None:
     """Refuse a file that could not be written before the run, not after it."""
-    from flowsched.cli.results import RESULT_SUFFIXES
+    from flowsched.cli.results import RESULT_SUFFIXES, refuse_unwritable
 
     if output is None:
         return
     if output.suffix not in RESULT_SUFFIXES:
         raise typer.BadParameter(f"{output} must end in {', '.join(RESULT_SUFFIXES)}", param_hint="--output")
-    if not output.parent.is_dir() or output.is_dir():
-        raise typer.BadParameter(f"no file can be written at {output}", param_hint="--output")
+    try:
+        refuse_unwritable(output)
+    except OSError as error:
+        raise _unwritable(output, error) from None
 
 
-def _find_models(job: Job, address: str | None) -> Mapping[str, Any]:
-    from flowsched.address import load_object
-    from flowsched.errors import AddressError
-
-    models = job.models if address is None else load_object(address)
-    if models is None:
-        raise AddressError(
-            f"{job.address} holds no models. Give --models file.py:name or package.module:name, a dict by node"
-        )
-    found: Mapping[str, Any] = models
-    return found
-
-
-def _find_inputs(
-    job: Job, graph: Graph, address: str | None, samples: int | None
-) -> tuple[Mapping[str, Any], int]:
-    """Return the batches of the step and how many rows they have."""
-    from flowsched.address import load_data
-    from flowsched.batch import take
-    from flowsched.errors import AddressError, InputError, Problem
-    from flowsched.runtime.inputs import count_inputs
-
-    data = job.data if address is None else load_data(address, graph.sources)
-    if data is None:
-        raise AddressError(f"{job.address} holds no data. Give --data, batches by source")
-    rows = count_inputs(graph, data)
-    if samples is None or samples == rows:
-        return data, rows
-    if samples > rows:
-        message, mend = (
-            f"{samples} samples are asked for, the data has {rows}",
-            "Ask for fewer, or give more data",
-        )
-        raise InputError(
-            f"input of graph {graph.name!r}", [Problem("wrong-samples", "--samples", message, mend)]
-        )
-    return {name: take(batch, 0, samples) for name, batch in data.items()}, samples
+def _unwritable(output: Path, error: OSError) -> typer.BadParameter:
+    why = (error.strerror or str(error)).lower()
+    return typer.BadParameter(f"{output} cannot be written: {why}", param_hint="--output")
 
 
 def _save(outputs: Mapping[str, Any], plan: Plan, path: Path | None) -> None:
@@ -159,7 +144,7 @@ def _save(outputs: Mapping[str, Any], plan: Plan, path: Path | None) -> None:
     try:
         save_results(outputs, plan, path)
     except OSError as error:
-        raise typer.BadParameter(f"{path}: {error.strerror}", param_hint="--output") from None
+        raise _unwritable(path, error) from None
 
 
 def _describe(batch: Any) -> dict[str, Any]:
@@ -173,7 +158,8 @@ def _print_summary(found: Mapping[str, Any]) -> None:
     rows = [(name, said["rows"], ", ".join(said["columns"])) for name, said in found["outputs"].items()]
     print_table(["output", "rows", "columns"], rows)
     print(
-        f"{found['samples']} samples, {found['calls']} calls, {found['seconds']:.3f} s on {found['backend']}"
+        f"{found['samples']:,} samples, {found['calls']:,} calls, "
+        f"{found['seconds']:.3f} s on {found['backend']}"
     )
     if found["saved"]:
         print(f"saved to {found['saved']}")

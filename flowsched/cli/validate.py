@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flowsched.cli.options import AsJson, Settings
+from flowsched.cli.options import AsJson, GraphAddress, Settings
 from flowsched.cli.output import print_json
+
+if TYPE_CHECKING:
+    from flowsched.plan import Plan
 
 
 def validate_command(
-    graph: Annotated[
-        str,
-        typer.Argument(
-            metavar="GRAPH|PLAN", help="A graph, or a saved plan (.json, .npz).", show_default=False
-        ),
-    ],
+    graph: GraphAddress,
     samples: Annotated[
         int | None, typer.Option("--samples", "-n", min=0, help="Also plan for so many samples.")
     ] = None,
@@ -30,22 +27,21 @@ def validate_command(
     """
     from flowsched.address import load_job
     from flowsched.check import check_plan
+    from flowsched.cli.planning import saved_plan
     from flowsched.cli.settings import apply_settings
-    from flowsched.plan.files import load_plan
+    from flowsched.plan.files import is_plan_file
     from flowsched.planner import compile_plan
 
-    is_plan = _is_plan_file(graph)
-    if is_plan and (samples is not None or settings):
-        raise typer.BadParameter("a saved plan is checked as it is, without --samples and --set")
-    plan = None
+    is_plan = is_plan_file(graph)
+    plan: Plan | None = None
     if is_plan:
-        plan = load_plan(graph)
+        plan = saved_plan(graph, samples, settings)
+        declared = plan.graph
     else:
         declared = apply_settings(load_job(graph).graph, settings)
         plan = None if samples is None else compile_plan(declared, samples)
     if plan is not None:
         check_plan(plan)
-        declared = plan.graph
     found = {
         "valid": True,
         "kind": "plan" if is_plan else "graph",
@@ -57,25 +53,9 @@ def validate_command(
         print_json(found)
         return
     replicas = sum(owner.replicas for owner in declared.owners())
-    print(f"graph {declared.name!r} is sound: {len(declared)} nodes, {replicas} replicas")
+    print(f"graph {declared.name!r} is sound: {len(declared):,} nodes, {replicas:,} replicas")
     if plan is not None:
         print(
-            f"its plan for {plan.samples} samples keeps all promises: {plan.table.calls} calls, hash {plan.hash}"
+            f"its plan for {plan.samples:,} samples keeps all promises: "
+            f"{plan.table.calls:,} calls, hash {plan.hash}"
         )
-
-
-def _is_plan_file(address: str) -> bool:
-    """Whether an address is a saved plan; a graph file and a plan may both end in .json."""
-    if address.endswith(".npz"):
-        return True
-    if not address.endswith(".json"):
-        return False
-    import json
-
-    from flowsched.plan.plan import FORMAT_NAME
-
-    try:
-        data = json.loads(Path(address).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return False  # whoever reads it as a graph says what is wrong with it
-    return isinstance(data, dict) and data.get("format") == FORMAT_NAME

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from flowsched.plan.table import COLUMN_TYPES, Table
 PLAN_SUFFIXES = (".json", ".npz")
 
 _LONGEST_SAID = 60
+_BEGINS_AS_PLAN = re.compile(rb'\s*\{\s*"format"\s*:\s*"%s"' % FORMAT_NAME.encode())
 
 _HEADER_TYPES = {"format": str, "version": int, "samples": int, "hash": str, "graph": dict}
 
@@ -69,6 +71,21 @@ def load_plan(path: str | os.PathLike[str], graph: Graph | None = None) -> Plan:
     if plan.hash != header["hash"]:
         raise file_errors.other_hash(file, header["hash"], plan.hash)
     return plan
+
+
+def is_plan_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says that it is a plan (a graph may end in ``.json``, too); no more of it is checked."""
+    file = Path(path)
+    if file.suffix != ".json":
+        return file.suffix == ".npz"
+    try:
+        data = file.read_bytes()
+        if _BEGINS_AS_PLAN.match(data):  # as we write them, which spares reading all of it twice
+            return True
+        parsed = json.loads(data)
+    except (OSError, ValueError, RecursionError):
+        return False  # whoever reads it as a graph says what is wrong with it
+    return isinstance(parsed, dict) and parsed.get("format") == FORMAT_NAME
 
 
 def plan_to_json(plan: Plan) -> str:

@@ -173,12 +173,18 @@ def test_a_missing_module_is_named() -> None:
 
 def test_objects_are_loaded_from_files_and_modules() -> None:
     write("things.py", "models = {'a': 1}\n")
-    assert load_object("things.py:models") == {"a": 1}
-    assert load_object("math:pi") > 3
+    assert load_object("things.py:models", "models") == {"a": 1}
+    assert load_object("math:pi", "models") > 3
     with pytest.raises(AddressError, match="Did you mean 'models'"):
-        load_object("things.py:model")
-    with pytest.raises(AddressError, match=r"Write things.py:name"):
-        load_object("things.py")
+        load_object("things.py:model", "models")
+
+
+def test_a_file_named_alone_gives_what_stands_under_the_usual_name() -> None:
+    write("things.py", "models = {'a': 1}\n")
+    assert load_object("things.py", "models") == {"a": 1}
+    message = r"things.py has no 'data'. .*Write things.py:name for what stands under another name"
+    with pytest.raises(AddressError, match=message):
+        load_object("things.py", "data")
 
 
 def test_data_in_json_is_an_object_by_source() -> None:
@@ -197,7 +203,7 @@ def test_rows_that_are_no_objects_become_a_list() -> None:
 
 def test_data_in_python_is_a_dict_by_source() -> None:
     write("things.py", "data = {'x': [1]}\nwrong = 3\n")
-    assert load_data("things.py:data", ["x"]) == {"x": [1]}
+    assert load_data("things.py:data", ["x"]) == load_data("things.py", ["x"]) == {"x": [1]}
     with pytest.raises(
         AddressError,
         match=r"things.py:wrong holds a value of type int. Give an object by source, {x: \[...\]}",

@@ -61,3 +61,8 @@ class Ended:
 
 
 Cli = Callable[..., Ended]
+
+
+def joined(text: str) -> str:
+    """Return text in one line, however it was wrapped."""
+    return " ".join(text.split())

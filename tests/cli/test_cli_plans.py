@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,12 +11,43 @@ import pytest
 import flowsched as fs
 from flowsched.plan import Plan, Table
 from flowsched.plan.files import load_plan
-from tests.cli.command_line import Cli
+from tests.cli.command_line import JOB, Cli, joined
 
 
-def test_plan_prints_what_printing_the_plan_prints(cli: Cli) -> None:
-    expected = fs.compile(fs.load_graph("job.yaml"), samples=5)
-    assert cli("plan", "job.yaml", "--samples", 5).out.rstrip("\n") == str(expected).rstrip("\n")
+def test_plan_prints_what_printing_the_plan_prints_and_how_to_see_more_on_the_command_line(cli: Cli) -> None:
+    *expected, hint = str(fs.compile(fs.load_graph("job.yaml"), samples=5)).splitlines()
+    *lines, said = cli("plan", "job.yaml", "--samples", 5).out.splitlines()
+    assert lines == expected
+    assert hint.split()[0] == said.split()[0] == "More:"
+    assert said.strip() == "More: plan --node reward, explain --sample 1, explain --node reward"
+
+
+def test_every_hint_is_a_command_that_ends_well(cli: Cli) -> None:
+    out = cli("plan", "job.yaml", "-n", 1500).out
+    hints = out.splitlines()[-1].partition("More: ")[2].split(", ")
+    hints += re.findall(r"more: (.+)", out)
+    assert len(hints) == 4
+    for hint in hints:
+        command, *options = hint.split()
+        assert cli(command, "job.yaml", "-n", 1500, *options).out
+
+
+def test_no_output_speaks_of_python(cli: Cli) -> None:
+    plans = [["-n", samples] for samples in (1, 5, 100, 100_000)]
+    for options in plans:
+        for command in (["plan"], ["explain"], ["explain", "--node", "reward"], ["explain", "--sample", 0]):
+            name, *asked = command
+            out = cli(name, "job.yaml", *options, *asked).out
+            assert "plan[" not in out
+            assert "explain(" not in out
+
+
+def test_an_explanation_says_how_all_its_calls_are_listed(cli: Cli) -> None:
+    shown = cli("explain", "job.yaml", "-n", 200, "--node", "reward").out
+    assert "more: --all\n" in shown
+    everything = cli("explain", "job.yaml", "-n", 200, "--node", "reward", "--all").out
+    assert " more" not in everything
+    assert "more: --all" not in cli("explain", "job.yaml", "-n", 100_000, "--node", "reward").out
 
 
 @pytest.mark.parametrize("address", ["job.py", "job.py:graph", "job:graph"])
@@ -30,7 +63,7 @@ def test_plan_of_one_node_prints_its_calls_in_notation(cli: Cli) -> None:
 def test_plan_in_json_has_its_documented_shape(cli: Cli) -> None:
     found = cli("plan", "job.yaml", "-n", 5, "--json").json
     plan = fs.compile(fs.load_graph("job.yaml"), samples=5)
-    assert list(found) == ["graph", "samples", "hash", "nodes"]
+    assert list(found) == ["graph", "samples", "hash", "saved", "nodes"]
     assert (found["samples"], found["hash"], found["graph"]) == (5, plan.hash, plan.graph.to_dict())
     assert [node["node"] for node in found["nodes"]] == ["policy", "reward"]
 
@@ -46,12 +79,83 @@ def test_plan_prints_diagrams(cli: Cli, form: str, begins: str) -> None:
     assert begins in cli("plan", "job.yaml", "-n", 5, "--format", form).out
 
 
-@pytest.mark.parametrize("name", ["plan.json", "plan.npz"])
+SAVED = pytest.mark.parametrize("name", ["plan.json", "plan.npz"])
+
+
+@SAVED
 def test_a_saved_plan_is_the_plan_and_validates(cli: Cli, name: str) -> None:
     cli("plan", "job.yaml", "-n", 5, "--output", name)
     assert load_plan(name) == fs.compile(fs.load_graph("job.yaml"), samples=5)
     assert "keeps all promises" in cli("validate", name).out
     assert cli("validate", name, "--json").json["kind"] == "plan"
+
+
+@SAVED
+def test_saving_says_what_was_saved_and_where(cli: Cli, name: str) -> None:
+    ended = cli("plan", "job.yaml", "-n", 5, "--output", name)
+    assert ended.err == f"saved the plan (5 samples, 8 calls, hash {load_plan(name).hash[:12]}) to {name}\n"
+    assert ended.out == cli("plan", "job.yaml", "-n", 5).out
+    ended = cli("plan", "job.yaml", "-n", 5, "--output", name, "--json")
+    assert (ended.err, ended.json["saved"]) == ("", name)
+    assert cli("plan", "job.yaml", "-n", 5, "--json").json["saved"] is None
+
+
+@SAVED
+def test_a_saved_plan_is_planned_and_explained_as_its_graph_is(cli: Cli, name: str) -> None:
+    cli("plan", "job.yaml", "-n", 500, "--output", name)
+    asked = ("plan", "plan --node policy", "plan --format dot", "plan --json")
+    for command in (*asked, "explain", "explain --sample 3", "explain --node reward --json"):
+        verb, *options = command.split()
+        assert cli(verb, name, *options).out == cli(verb, "job.yaml", "-n", 500, *options).out
+        assert cli(verb, name, "-n", 500, *options).out == cli(verb, name, *options).out
+
+
+@SAVED
+@pytest.mark.parametrize("command", ["plan", "explain", "validate", "run"])
+def test_a_saved_plan_takes_no_other_samples_and_no_settings(cli: Cli, name: str, command: str) -> None:
+    cli("plan", "job.yaml", "-n", 5, "--output", name)
+    said = f"6 samples are asked for, and {name} is a saved plan for 5."
+    assert said in joined(cli(command, name, "-n", 6, ends=2).err)
+    err = cli(command, name, "--set", "nodes.reward.replicas=1", ends=2).err
+    assert f"Invalid value for --set: {name} is a saved plan" in joined(err)
+
+
+def test_a_plan_in_json_is_told_from_a_graph_by_what_it_says_it_is(cli: Cli, folder: Path) -> None:
+    fs.save_graph(fs.load_graph("job.yaml"), "graph.json")
+    assert cli("plan", "graph.json", "-n", 5).out == cli("plan", "job.yaml", "-n", 5).out
+    cli("plan", "job.yaml", "-n", 5, "--output", "plan.json")
+    data = json.loads((folder / "plan.json").read_text())
+    (folder / "turned.json").write_text(json.dumps(dict(reversed(data.items()))))
+    assert cli("plan", "turned.json").out == cli("plan", "plan.json").out
+    (folder / "cut.json").write_text((folder / "plan.json").read_text()[:-20])
+    assert "plan file 'cut.json': it is not JSON" in cli("plan", "cut.json", ends=3).err
+
+
+@pytest.mark.parametrize("command", ["plan", "explain"])
+def test_without_samples_the_data_beside_the_graph_says_how_many(cli: Cli, command: str) -> None:
+    assert cli(command, "job.py").out == cli(command, "job.py", "-n", 5).out
+    assert cli(command, "job:graph", "--json").out == cli(command, "job.py", "-n", 5, "--json").out
+
+
+def test_a_graph_without_data_needs_samples_and_says_so(cli: Cli, folder: Path) -> None:
+    said = "job.yaml holds no data that says how many. Give a number, e.g. --samples 16"
+    assert said in joined(cli("plan", "job.yaml", ends=2).err)
+    (folder / "bare.py").write_text(JOB.partition("models = ")[0])
+    assert "bare.py holds no data" in joined(cli("explain", "bare.py", ends=2).err)
+
+
+def test_data_is_read_only_where_the_samples_are_not_given(cli: Cli, folder: Path) -> None:
+    lazy = "def __getattr__(name):\n    raise RuntimeError('the corpus is not here')\n"
+    (folder / "lazy.py").write_text(JOB.partition("models = ")[0] + lazy)
+    cli("plan", "lazy.py", "-n", 5)
+    err = cli("plan", "lazy.py", ends=3).err
+    assert "reading 'data' of lazy.py failed with RuntimeError: the corpus is not here" in err
+    assert err.endswith("It is read to count the samples: with --samples it is not\n")
+
+
+def test_data_that_does_not_fit_the_graph_is_refused_when_it_is_counted(cli: Cli, folder: Path) -> None:
+    (folder / "other.py").write_text(JOB + "data = {'questions': ['a']}\n")
+    assert "missing-input" in cli("plan", "other.py", ends=3).err
 
 
 def test_a_plan_that_breaks_a_promise_does_not_validate(cli: Cli) -> None:
@@ -68,11 +172,6 @@ def test_a_plan_that_breaks_a_promise_does_not_validate(cli: Cli) -> None:
 def test_a_damaged_plan_file_is_refused(cli: Cli, folder: Path) -> None:
     (folder / "plan.npz").write_bytes(b"PK")
     assert "plan.npz" in cli("validate", "plan.npz", ends=3).err
-
-
-def test_a_saved_plan_takes_no_samples(cli: Cli) -> None:
-    cli("plan", "job.yaml", "-n", 5, "--output", "plan.json")
-    assert "without --samples" in cli("validate", "plan.json", "-n", 5, ends=2).err
 
 
 def test_validate_says_that_a_graph_is_sound(cli: Cli) -> None:

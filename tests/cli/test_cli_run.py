@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 
 import flowsched as fs
 from flowsched.address import load_job
-from flowsched.cli.results import ResultError, save_results
-from tests.cli.command_line import JOB, Cli
+from flowsched.cli.results import ResultError, refuse_unwritable, save_results
+from flowsched.plan import Plan, Table
+from tests.cli.command_line import JOB, Cli, joined
 
 ANSWERS = [f"{prompt} {i}" for prompt in ("a", "bb", "ccc", "dddd", "eeeee") for i in range(2)]
 LENGTHS = [len(answer) for answer in ANSWERS]
@@ -107,9 +109,10 @@ def test_only_the_first_samples_are_taken_when_told_so(cli: Cli) -> None:
 def test_a_graph_file_runs_with_models_and_data_of_its_own_address(cli: Cli, folder: Path) -> None:
     (folder / "data.jsonl").write_text('"a"\n"bb"\n')
     (folder / "data.json").write_text('{"prompts": ["a", "bb", "ccc"]}')
-    for data, samples in {"data.jsonl": 2, "data.json": 3, "job.py:data": 5}.items():
-        found = cli("run", "job.yaml", "--models", "job.py:models", "--data", data, "--json").json
-        assert found["samples"] == samples
+    for data, samples in {"data.jsonl": 2, "data.json": 3, "job.py:data": 5, "job.py": 5}.items():
+        for models in ("job.py:models", "job.py"):
+            found = cli("run", "job.yaml", "--models", models, "--data", data, "--json").json
+            assert found["samples"] == samples
 
 
 def test_models_may_import_their_neighbours_when_they_are_built(cli: Cli, folder: Path) -> None:
@@ -162,7 +165,9 @@ def test_a_worker_that_returns_too_few_rows_fails_without_a_traceback(cli: Cli, 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["job.yaml"], "job.yaml holds no models. Give --models"),
+        (["job.yaml"], "job.yaml holds no models. Give --models file.py (its `models`), file.py:name"),
+        (["job.yaml", "--models", "empty.py"], "empty.py has no 'models'. Did you mean 'model'?"),
+        (["job.py", "--data", "empty.py"], "Write empty.py:name for what stands under another name"),
         (["job.yaml", "--models", "job.py:models"], "job.yaml holds no data. Give --data"),
         (["job.py", "--models", "job.py:data"], "missing-model"),
         (["job.py", "--data", "job.py:models"], "surplus-input"),
@@ -171,8 +176,9 @@ def test_a_worker_that_returns_too_few_rows_fails_without_a_traceback(cli: Cli, 
     ],
 )
 def test_what_does_not_fit_the_graph_is_refused_before_anything_starts(
-    cli: Cli, arguments: list[str], said: str
+    cli: Cli, folder: Path, arguments: list[str], said: str
 ) -> None:
+    (folder / "empty.py").write_text("model = {}\n")
     ended = cli("run", *arguments, ends=3)
     assert said in ended.err
     assert "calls" not in ended.err
@@ -195,13 +201,84 @@ def test_more_replicas_than_the_machine_can_hold_exit_with_4(cli: Cli, folder: P
     assert "replicas" in cli("run", "wide.py", ends=4).err
 
 
-@pytest.mark.parametrize("output", ["out.csv", "missing/out.json", "out", "folder.json"])
+@pytest.mark.parametrize(
+    "output", ["out.csv", "missing/out.json", "out", "folder.json", "link.json", "job.py/out.json"]
+)
 def test_an_output_that_could_not_be_written_is_refused_before_the_run(
     cli: Cli, folder: Path, output: str
 ) -> None:
     (folder / "folder.json").mkdir()
+    (folder / "link.json").symlink_to("missing/out.json")
     ended = cli("run", "job.py", "--output", output, ends=2)
     assert "calls" not in ended.err
+    assert f"Invalid value for --output: {output} " in joined(ended.err)
+
+
+def test_looking_whether_an_output_can_be_written_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text("old")
+    (tmp_path / "link.json").symlink_to("new.json")
+    os.mkfifo(tmp_path / "pipe.json")
+    before = sorted(tmp_path.iterdir())
+    for name in ("old.json", "new.json", "link.json", "pipe.json"):
+        refuse_unwritable(tmp_path / name)
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "old.json").read_text() == "old"
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)  # whoever tests may be allowed everything
+    with pytest.raises(PermissionError):
+        refuse_unwritable(folder / "out.json")
+
+
+@pytest.mark.parametrize("plan", ["plan.json", "plan.npz"])
+def test_a_saved_plan_runs_with_models_and_data_of_their_own_address(
+    cli: Cli, folder: Path, plan: str
+) -> None:
+    cli("plan", "job.yaml", "-n", 5, "--set", "nodes.reward.replicas=5", "--output", plan)
+    given = ["--models", "job.py", "--data", "job.py"]
+    ended = cli("run", plan, *given, "--output", "out.json")
+    assert "reward 5/5 calls" in ended.err
+    assert json.loads((folder / "out.json").read_text())["reward"] == {"length": LENGTHS}
+    assert f"{plan} holds no models. Give --models" in cli("run", plan, ends=3).err
+    assert f"{plan} holds no data. Give --data" in cli("run", plan, *given[:2], ends=3).err
+
+
+def test_a_saved_plan_runs_on_as_many_samples_as_it_was_made_for(cli: Cli) -> None:
+    given = ["--models", "job.py", "--data", "job.py"]
+    cli("plan", "job.yaml", "-n", 3, "--output", "three.json")
+    cli("plan", "job.yaml", "-n", 7, "--output", "seven.json")
+    err = cli("run", "three.json", *given, ends=3).err
+    assert (
+        "the data has 5 samples, and three.json is a plan for 3. Give --samples 3 to take the first 3" in err
+    )
+    assert cli("run", "three.json", *given, "-n", 3, "--json").json["samples"] == 3
+    err = cli("run", "seven.json", *given, ends=3).err
+    assert "the data has 5 samples, and seven.json is a plan for 7. Plan the graph for 5 samples" in err
+    assert "7 samples are asked for, the data has 5" in cli("run", "seven.json", *given, "-n", 7, ends=3).err
+
+
+def test_a_saved_plan_that_breaks_a_promise_is_not_run(cli: Cli) -> None:
+    plan = fs.compile(fs.load_graph("job.yaml"), samples=5)
+    columns = {name: column.copy() for name, column in plan.table.columns()}
+    columns["replica"][:] = 0
+    Plan(plan.graph, plan.samples, Table(**columns)).save("plan.npz")
+    ended = cli("run", "plan.npz", "--models", "job.py", "--data", "job.py", "--json", ends=3)
+    assert ended.json["error"]["code"] == "check"
+
+
+def test_help_says_what_the_saved_files_hold(cli: Cli, folder: Path) -> None:
+    shown = joined(cli("run", "--help").out)
+    example = json.loads(
+        shown[shown.index(".jsonl one line a row, ") :].split("a row, ")[1].split("}: ")[0] + "}"
+    )
+    cli("run", "job.py", "--output", "out.jsonl")
+    line = json.loads((folder / "out.jsonl").read_text().splitlines()[0])
+    assert list(example) == list(line)
+    assert list(map(type, example.values())) == list(map(type, line.values()))
 
 
 def test_data_is_not_read_for_a_backend_that_is_not_there(cli: Cli, folder: Path) -> None:
