@@ -16,6 +16,9 @@ from flowsched.cli import exit_codes
 from flowsched.cli.options import AsJson
 from flowsched.cli.output import print_json, print_table
 
+_JOBS = {"demo": "graphs/rollout_ngram.py", "torch": "graphs/chatlearn_209.py"}
+"""Jobs that need an extra; backends need the one of their name."""
+
 
 @dataclass(frozen=True)
 class BackendHealth:
@@ -126,7 +129,16 @@ def _print_report(
     for one in health:
         rows.append((f"backend {one.name}", one.problem or "works"))
         rows += [(f"  {key}", str(value)) for key, value in one.facts.items()]
-    print_table(["", "found"], rows)
     for extra, names in missing.items():
-        if names:
-            print(f'extra {extra!r} lacks {", ".join(names)}: pip install "flowsched[{extra}]"')
+        rows.append((f"extra {extra}", f"not installed: {', '.join(names)}" if names else "installed"))
+    print_table(["", "found"], rows)
+    for extra, user in _users_of(missing).items():
+        print(f'{user} needs the extra {extra}: pip install "flowsched[{extra}]"')
+
+
+def _users_of(missing: dict[str, list[str]]) -> dict[str, str]:
+    """Return what needs each extra that is not installed; an extra that nothing needs is left out."""
+    from flowsched.backend import find_backends
+
+    users = {**_JOBS, **{entry.name: f"backend {entry.name}" for entry in find_backends()}}
+    return {extra: users[extra] for extra, names in missing.items() if names and extra in users}

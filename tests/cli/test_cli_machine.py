@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib.metadata
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
 from flowsched.backend import find_backends
 from flowsched.cli.app import COMMANDS
+from flowsched.cli.doctor import _JOBS
 from flowsched.cli.exit_codes import MEANINGS
 from flowsched.graph.schema import graph_schema
-from tests.cli.command_line import Cli
+from tests.cli.command_line import Cli, joined
 
 
 def test_schema_prints_the_published_schema(cli: Cli) -> None:
@@ -38,16 +40,44 @@ def test_doctor_says_what_is_there(cli: Cli) -> None:
     assert "threads_left" in out
 
 
-def test_doctor_names_what_an_extra_lacks_and_the_command_that_mends_it(
+def lacking(monkeypatch: pytest.MonkeyPatch, extra: str) -> None:
+    """Let flowsched have an extra whose package is not there."""
+    lists = ["numpy>=1", "numpy>=1; extra == 'here'", f"no-such-package>=1; extra == '{extra}'"]
+    monkeypatch.setattr("flowsched.cli.doctor.requires", lambda _: lists)
+
+
+def test_doctor_says_which_extras_are_installed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking(monkeypatch, "dream")
+    assert cli("doctor", "threads", "--json").json["extras"] == {"here": [], "dream": ["no-such-package"]}
+    lines = [joined(line) for line in cli("doctor", "threads").out.splitlines()]
+    assert "extra here installed" in lines
+    assert "extra dream not installed: no-such-package" in lines
+
+
+def test_doctor_promises_nothing_of_an_extra_that_nothing_needs(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lists = ["numpy>=1", "torch>=2.4; extra == 'torch'", "no-such-package>=1; extra == 'dream'"]
-    monkeypatch.setattr("flowsched.cli.doctor.requires", lambda _: lists)
-    assert cli("doctor", "threads", "--json").json["extras"]["dream"] == ["no-such-package"]
-    assert (
-        "extra 'dream' lacks no-such-package: pip install \"flowsched[dream]\""
-        in cli("doctor", "threads").out
-    )
+    lacking(monkeypatch, "dream")
+    assert "pip install" not in cli("doctor", "threads").out
+
+
+def test_doctor_gives_the_command_for_an_extra_that_a_job_or_a_backend_needs(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking(monkeypatch, "torch")
+    expected = 'graphs/chatlearn_209.py needs the extra torch: pip install "flowsched[torch]"\n'
+    assert cli("doctor", "threads").out.endswith(expected)
+    lacking(monkeypatch, "dream")
+    announced = EntryPoint("dream", "no_such_backend_package:Backend", "flowsched.backends")
+    real = importlib.metadata.entry_points(group="flowsched.backends")
+    monkeypatch.setattr("flowsched.backend.discovery.entry_points", lambda **_: [*real, announced])
+    expected = 'backend dream needs the extra dream: pip install "flowsched[dream]"\n'
+    assert cli("doctor", "threads").out.endswith(expected)
+
+
+def test_the_jobs_that_need_extras_are_there() -> None:
+    for job in _JOBS.values():
+        assert (Path(__file__).parents[2] / job).is_file()
 
 
 def test_doctor_exits_with_4_where_a_named_backend_does_not_work(cli: Cli) -> None:
