@@ -27,7 +27,22 @@ def parse_options(
     options = parser.parse_args(argv)
     if min(options.prompts, options.answers) < 1:
         parser.error("--prompts and --answers must be at least 1")
+    try:
+        _refuse_unwritable(options.output)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        parser.exit(2, f"--output {options.output} cannot be written: {why}\n")
     return options
+
+
+def _refuse_unwritable(output: Path) -> None:
+    """Raise before the rollouts what writing them would raise after."""
+    file = output.resolve()
+    is_new = not file.exists()
+    with file.open("ab"):
+        pass
+    if is_new:
+        file.unlink()
 
 
 def draw_prompts(count: int, seed: int) -> dict[str, Any]:
