@@ -19,6 +19,7 @@ from flowsched.errors import AddressError, FlowschedError, say_known
 from flowsched.graph.files import GRAPH_SUFFIXES
 
 FORMS = "Write path/graph.yaml, path/file.py, path/file.py:name or package.module:name"
+_FORMS_OF_OBJECTS = "Write path/file.py, path/file.py:name or package.module:name"
 MISSING = object()
 
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
@@ -34,7 +35,7 @@ def load_object(address: str, default: str) -> Any:
     Raises:
         AddressError: there is no such thing; where the user's module failed, its exception is the cause.
     """
-    target, name = split_address(address)
+    target, name = split_address(address, _FORMS_OF_OBJECTS)
     module, folder = open_module(target, address)
     wanted = name or default
     with first_on_path(folder):
@@ -50,18 +51,18 @@ def load_object(address: str, default: str) -> Any:
 @contextmanager
 def importable(address: str | None) -> Iterator[None]:
     """Keep the folder that an address imports from first on ``sys.path``, for what is imported later on."""
-    folder = None if address is None else _folder_of(split_address(address)[0])
+    folder = None if address is None else _folder_of(split_address(address, _FORMS_OF_OBJECTS)[0])
     with first_on_path(folder):
         yield
 
 
-def split_address(address: str) -> tuple[str, str | None]:
+def split_address(address: str, forms: str = FORMS) -> tuple[str, str | None]:
     """Return the file or module, and the name in it if one is given."""
     if address.endswith(".py"):
         return address, None
     target, colon, name = address.rpartition(":")
     if not colon or not target or not name.isidentifier():
-        raise AddressError(f"{address!r} is no address. {FORMS}")
+        raise AddressError(f"{address!r} is no address. {forms}")
     return target, name
 
 

@@ -173,6 +173,10 @@ def test_a_worker_that_returns_too_few_rows_fails_without_a_traceback(cli: Cli, 
         (["job.py", "--data", "job.py:models"], "surplus-input"),
         (["job.py", "--data", "missing.json"], "missing.json: no such file"),
         (["job.py", "--models", "job.py:model"], "Did you mean 'models'"),
+        (
+            ["job.py", "--models", "models"],
+            "'models' is no address. Write path/file.py, path/file.py:name or",
+        ),
     ],
 )
 def test_what_does_not_fit_the_graph_is_refused_before_anything_starts(
