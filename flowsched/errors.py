@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
+_LONGEST = 2_000  # characters of another exception's text that are repeated
+
 
 class FlowschedError(Exception):
     """Base of all errors raised by flowsched; ``code`` is stable and can be matched on."""
@@ -195,7 +197,7 @@ class BuildError(RunError):
 
     def __init__(self, *, node: str, replica: int, replicas: int, cause: BaseException) -> None:
         super().__init__(
-            f"node {node!r}: building replica {replica} of {replicas} failed with {_summary(cause)}",
+            f"node {node!r}: building replica {replica} of {replicas} failed with {say_exception(cause)}",
             node=node,
             replica=replica,
         )
@@ -218,7 +220,7 @@ class WorkerError(RunError):
     ) -> None:
         super().__init__(
             f"node {node!r}, replica {replica}, call {call}, {say_samples(samples)}: "
-            f"the worker raised {_summary(cause)}{'. ' if mend else ''}{mend}",
+            f"the worker raised {say_exception(cause)}{'. ' if mend else ''}{mend}",
             node=node,
             replica=replica,
             call=call,
@@ -268,6 +270,16 @@ def say_known(name: str, known: Sequence[str], kind: str) -> str:
     return f"Did you mean {close[0]!r}? {listed}" if close else listed
 
 
-def _summary(cause: BaseException) -> str:
-    text = str(cause)
+def say_exception(cause: BaseException) -> str:
+    """Return the type and text of an exception, whatever it does when asked for its text.
+
+    >>> say_exception(ValueError("boom")), say_exception(KeyError())
+    ('ValueError: boom', 'KeyError')
+    """
+    try:
+        text = str(cause)
+    except BaseException as second:  # noqa: BLE001 - what it was raised for must not be lost over it
+        text = f"(its text cannot be told: {type(second).__name__})"
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}... ({len(text)} characters)"
     return f"{type(cause).__name__}: {text}" if text else type(cause).__name__

@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-
 from flowsched.backend.discovery import make_backend
 from flowsched.backend.interface import Backend, Deployment, Running
 from flowsched.batch import Batch
-from flowsched.errors import PlanError, Problem, SessionError
+from flowsched.check import check_plan
+from flowsched.errors import InputError, PlanError, Problem, SessionError, say_exception
 from flowsched.events import Event, Observer, StepEnded, StepFailed, StepStarted
 from flowsched.graph import Graph
 from flowsched.plan import Plan
@@ -28,6 +27,7 @@ from flowsched.runtime.step import Step
 
 _CACHED_PLANS = 16
 _CALLS_A_REPLICA = 4
+_PATIENCE = 0.5  # seconds that a failure waits for an observer that is in the middle of another event
 
 
 def run(
@@ -59,6 +59,7 @@ def run(
         The outputs of the graph by name, rows in the order of the inputs.
 
     Raises:
+        CheckError: the plan, read from a file or made by hand, breaks a promise.
         BindingError: models do not fit the graph.
         InputError: inputs do not fit the plan.
         BackendError: the backend is unknown or cannot hold the replicas.
@@ -66,11 +67,12 @@ def run(
     """
     _refuse_no_plan(plan)
     refuse_other_rows(plan, inputs)
-    replicas = {node.name: _replicas_used(plan, node.name) for node in plan.graph.owners()}
+    check_plan(plan)
+    replicas = _replicas_used(plan)
     with Session(
         plan.graph, models, backend, seed, max_in_flight, observer, options, replicas=replicas
     ) as session:
-        return session.run_plan(plan, inputs)
+        return session._run_checked(plan, inputs)
 
 
 def start(
@@ -146,6 +148,7 @@ class Session:
 
         Raises:
             PlanError: the plan was made for another graph.
+            CheckError: it breaks a promise.
             InputError: inputs do not fit the plan.
             RunError, SessionError: likewise.
         """
@@ -156,8 +159,12 @@ class Session:
             )
             mend = "Compile a plan for the graph that the session was started with"
             raise PlanError("plan", [Problem("wrong-graph", "plan", message, mend)])
+        refuse_other_rows(plan, inputs)
+        check_plan(plan)
+        return self._run_checked(plan, inputs)
+
+    def _run_checked(self, plan: Plan, inputs: Mapping[str, Batch]) -> Outputs:
         with self._take_turn():
-            refuse_other_rows(plan, inputs)
             return self._run_step(Program(plan), inputs)
 
     def close(self) -> None:
@@ -238,6 +245,12 @@ class _OneAtATime:
     """
 
     def __init__(self, observer: Observer) -> None:
+        given: object = observer
+        if not callable(given):
+            problem = Problem(
+                "wrong-type", "observer", f"{given!r} cannot be called", "Give a function of one event"
+            )
+            raise InputError("session", [problem])
         self._observer = observer
         self._lock = threading.Lock()
         self._over = False
@@ -248,13 +261,20 @@ class _OneAtATime:
                 self._observer(event)
 
     def tell_failure(self, event: StepFailed) -> None:
-        """Pass on the last event; what the observer itself raises at it is noted on the failure."""
-        with self._lock:
-            self._over = True
-            try:
-                self._observer(event)
-            except Exception as second:  # noqa: BLE001 - a later error must not hide the first one
-                event.error.add_note(f"The observer then failed on {type(event).__name__}: {second!r}")
+        """Pass on the last event, unless the observer is busy: the failure does not wait for it.
+
+        What the observer itself raises at the event is noted on the failure.
+        """
+        self._over = True
+        if not self._lock.acquire(timeout=_PATIENCE):
+            return
+        try:
+            self._observer(event)
+        except BaseException as second:  # noqa: BLE001 - a later error must not hide the first one
+            said = f"The observer then failed on {type(event).__name__}: {say_exception(second)}"
+            event.error.add_note(said)
+        finally:
+            self._lock.release()
 
     def mute(self) -> None:
         """Pass nothing on any more."""
@@ -266,11 +286,14 @@ def _refuse_no_plan(plan: Plan) -> None:
     refuse_other_kind(plan, Plan, "plan", mend)
 
 
-def _replicas_used(plan: Plan, owner: str) -> int:
-    """Return how many of the owner's replicas have a call; they are the first ones."""
-    served = [node.index for node in plan if plan.graph.owner(node.name).name == owner]
-    replicas = plan.table.replica[np.isin(plan.table.node, served)]
-    return int(replicas.max(initial=-1)) + 1
+def _replicas_used(plan: Plan) -> dict[str, int]:
+    """Return, by owner, how many of its replicas have a call; they are the first ones."""
+    used = dict.fromkeys((node.name for node in plan.graph.owners()), 0)
+    for node in plan:
+        owner, numbers = plan.graph.owner(node.name).name, node.numbers
+        last = plan.table.replica[numbers.start : numbers.stop].max(initial=-1)
+        used[owner] = max(used[owner], int(last) + 1)
+    return used
 
 
 def _step_started(step: Step) -> StepStarted:

@@ -37,7 +37,7 @@ class ThreadsBackend(Backend):
             )
         self._devices = dict(devices or {})
         for node, given in self._devices.items():
-            if isinstance(given, str) or not given:
+            if not isinstance(given, list | tuple) or not given:
                 raise BackendError(
                     f"devices of node {node!r} are {given!r}. Give a list of at least one device for its replicas"
                 )

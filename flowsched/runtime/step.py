@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,7 +23,7 @@ from flowsched.batch import (
     trailing_conflicts,
     with_lengths,
 )
-from flowsched.errors import OutputError, RunError, WorkerError
+from flowsched.errors import OutputError, RunError, WorkerError, say_exception
 from flowsched.plan import Plan
 from flowsched.runtime.binding import Binding
 from flowsched.runtime.context import Context, draw_entropy
@@ -72,12 +73,18 @@ class Step:
             OutputError: fragments of one input do not fit together.
         """
         inputs, links = self.inputs, self.program.links(call)
-        if links.slices is not None:
-            return [
-                share(inputs[-1 - producer] if producer < 0 else outputs[producer], start, stop)
-                for producer, start, stop in links.slices
-            ]
-        return [self._join(call, at, read, outputs) for at, read in enumerate(links.reads)]
+        try:
+            if links.slices is not None:
+                return [
+                    share(inputs[-1 - producer] if producer < 0 else outputs[producer], start, stop)
+                    for producer, start, stop in links.slices
+                ]
+            return [self._join(call, at, read, outputs) for at, read in enumerate(links.reads)]
+        except OutputError:
+            raise
+        except Exception as error:  # out of memory, or what a column of the user's own type raises
+            problem = f"its inputs cannot be cut and joined: {say_exception(error)}"
+            raise OutputError(problem, "The cause stands above", **self.place(call)) from error
 
     def run(
         self,
@@ -102,7 +109,8 @@ class Step:
                 result = worker(*batches)
         except BaseException as error:  # also a worker's SystemExit is told with its place
             # Without this frame, which must not hold the error either: its batches would never be let go.
-            error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
+            with suppress(Exception):
+                error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
             raise WorkerError(
                 **self.place(call), cause=error, mend=self._mend(call, batches, error)
             ) from error
@@ -217,6 +225,9 @@ class Step:
             raise OutputError(
                 f"its output is no batch: {error.problem}", error.mend, **self.place(call)
             ) from error
+        except Exception as error:  # endless nesting, or what a column of the user's own type raises
+            problem = f"its output cannot be looked into: {say_exception(error)}"
+            raise OutputError(problem, "The cause stands above", **self.place(call)) from error
         expected = self.program.links(call).made
         if rows is not None and rows != expected:
             raise self._wrong_rows(call, rows, expected)

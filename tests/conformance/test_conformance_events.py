@@ -161,7 +161,7 @@ def test_an_observer_that_fails_at_a_failure_does_not_hide_it(backend: str) -> N
             backend=backend,
             observer=_raising_at(StepFailed),
         )
-    assert "ObserverError('StepFailed')" in caught.value.__notes__[0]
+    assert "ObserverError: StepFailed" in caught.value.__notes__[0]
 
 
 def test_an_observer_is_never_called_by_two_at_once(backend: str) -> None:

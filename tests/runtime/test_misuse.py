@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import flowsched as fs
 from flowsched.errors import BackendError, BindingError, CheckError, InputError
+from flowsched.plan import Table
 
 GRAPH: Any = fs.Graph("g", ["x"], [fs.Node("a", ["x"])])
 PLAN: Any = fs.compile(GRAPH, 4)
@@ -68,6 +70,32 @@ def test_arguments_that_a_class_does_not_take_are_refused_before_it_is_built() -
     misspelt: Any = {"tmp": 1}
     with pytest.raises(BindingError, match=r"Model\(temperature: .*takes no tmp=1"):
         fs.run(PLAN, {"a": partial(Model, **misspelt)}, INPUTS)
+
+
+@pytest.mark.parametrize("devices", [{"a": 5}, {"a": {"cuda:0"}}, {"a": np.array(["cuda:0"])}, {"a": []}])
+def test_the_devices_of_a_node_are_a_list(devices: Any) -> None:
+    with pytest.raises(BackendError, match="Give a list of at least one device"):
+        fs.run(PLAN, {"a": same}, INPUTS, devices=devices)
+
+
+def test_an_observer_that_cannot_be_called_is_refused_before_anything_starts() -> None:
+    observer: Any = 5
+    with pytest.raises(InputError, match=r"observer.*5 cannot be called"):
+        fs.run(PLAN, {"a": same}, INPUTS, observer=observer)
+
+
+def test_a_plan_that_would_wait_for_itself_is_refused_not_run(tmp_path: Path) -> None:
+    nodes = [fs.Node("a", ["x"], batch_size=1), fs.Node("b", ["a"], batch_size=1, replicas_of="a")]
+    graph = fs.Graph("g", ["x"], nodes)
+    plan = fs.compile(graph, 2)
+    columns = dict(plan.table.columns()) | {"position": np.array([2, 3, 0, 1])}
+    broken = fs.Plan(graph, 2, Table(**columns))
+    broken.save(tmp_path / "broken.npz")
+    loaded = fs.load_plan(tmp_path / "broken.npz", graph=graph)
+    with pytest.raises(CheckError, match="no-deadlock"):
+        fs.run(loaded, {"a": same}, {"x": np.arange(2)})
+    with fs.start(graph, {"a": same}) as session, pytest.raises(CheckError, match="no-deadlock"):
+        session.run_plan(loaded, {"x": np.arange(2)})
 
 
 @pytest.mark.parametrize("devices", [["cuda:0", "cuda:1"], 3, "cuda:0"])
