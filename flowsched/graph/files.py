@@ -10,6 +10,7 @@ from flowsched.errors import GraphError, Problem
 from flowsched.graph.declaration import Graph
 from flowsched.graph.document import Document, Mark, file_subject, syntax_error
 from flowsched.graph.from_document import graph_from_document
+from flowsched.replacing import replace_file
 
 GRAPH_SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -31,6 +32,8 @@ def load_graph(path: str | os.PathLike[str]) -> Graph:
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
     """Save a graph to a ``.yaml``, ``.yml`` or ``.json`` file, one row a node.
 
+    The file appears whole or not at all: what stood there before stays until all is written.
+
     Raises:
         GraphError: the suffix is another, or the file cannot be written.
     """
@@ -40,7 +43,7 @@ def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
 
     text = write_json(graph) if name.endswith(".json") else write_yaml(graph)
     try:
-        Path(name).write_text(text, encoding="utf-8", newline="\n")
+        replace_file(Path(name), text.encode())
     except (OSError, ValueError) as error:
         raise _file_error("cannot-write", name, error) from None
 

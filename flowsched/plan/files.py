@@ -19,8 +19,8 @@ from flowsched.plan.graph_changes import graph_changes
 from flowsched.plan.misfit import find_misfit
 from flowsched.plan.npz import read_npz, write_npz
 from flowsched.plan.plan import FORMAT_NAME, FORMAT_VERSION, Plan
-from flowsched.plan.replacing import replace_file
 from flowsched.plan.table import COLUMN_TYPES, Table
+from flowsched.replacing import replace_file
 
 PLAN_SUFFIXES = (".json", ".npz")
 
