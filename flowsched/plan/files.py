@@ -19,7 +19,7 @@ from flowsched.plan.graph_changes import graph_changes
 from flowsched.plan.misfit import find_misfit
 from flowsched.plan.npz import read_npz, write_npz
 from flowsched.plan.plan import FORMAT_NAME, FORMAT_VERSION, Plan
-from flowsched.plan.table import COLUMN_TYPES, Table
+from flowsched.plan.table import COLUMN_TYPES, Table, seal
 from flowsched.replacing import replace_file
 
 PLAN_SUFFIXES = (".json", ".npz")
@@ -162,7 +162,7 @@ def _parse_table(file: Path, graph: Graph, columns: Mapping[str, Any]) -> Table:
         kind = np.dtype(COLUMN_TYPES[name])
         if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype.newbyteorder("=") != kind:
             raise file_errors.damaged(file, f"its column {name} is {_say(column)}, not {kind} numbers")
-    table = Table(**columns)
+    table = Table(**{name: seal(column) for name, column in columns.items()})
     misfit = find_misfit(table, [len(node.inputs) for node in graph])
     if misfit:
         raise file_errors.damaged(file, misfit)

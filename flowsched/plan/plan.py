@@ -15,7 +15,7 @@ import numpy as np
 from flowsched.graph import Graph
 from flowsched.graph.rows import NodeRows, find_rows
 from flowsched.plan.notation import Call, Feed, Fragment
-from flowsched.plan.table import Int64, Table
+from flowsched.plan.table import Int64, Table, seal
 
 if TYPE_CHECKING:
     from flowsched.inspect.explanation import Explanation
@@ -41,9 +41,11 @@ class Plan:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 over the format version, the graph, the number of samples and the table's bytes."""
+        """SHA-256 over the format version, the graph, the number of samples and the table's columns."""
         digest = hashlib.sha256(json.dumps(self.header(), sort_keys=True).encode())
-        for _, column in self.table.columns():
+        for name, column in self.table.columns():
+            # The length keeps what ends one column from being taken for what begins the next.
+            digest.update(f"\n{name} {len(column)}\n".encode())
             digest.update(np.ascontiguousarray(column, column.dtype.newbyteorder("<")).data)
         return digest.hexdigest()
 
@@ -64,13 +66,17 @@ class Plan:
     @cached_property
     def call_offsets(self) -> Int64:
         """(nodes + 1,) node ``i`` has the calls from ``call_offsets[i]`` to ``call_offsets[i + 1]``."""
-        return np.searchsorted(self.table.node, np.arange(len(self.graph.nodes) + 1))
+        return seal(np.searchsorted(self.table.node, np.arange(len(self.graph.nodes) + 1)))
 
     @cached_property
     def feed_offsets(self) -> Int64:
         """(nodes + 1,) likewise for the feeds of node ``i``."""
         widths = [len(node.inputs) for node in self.graph.nodes]
-        return np.concatenate([[0], np.cumsum(np.diff(self.call_offsets) * widths)])
+        return seal(np.concatenate([[0], np.cumsum(np.diff(self.call_offsets) * widths)]))
+
+    def __reduce__(self) -> tuple[type[Plan], tuple[Graph, int, Table]]:
+        # Without what was derived, which is derived anew from the copy.
+        return type(self), (self.graph, self.samples, self.table)
 
     def __getitem__(self, node: str) -> NodePlan:
         return NodePlan(self, self.graph.index(node))

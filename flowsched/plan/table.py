@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
+Number = TypeVar("Number", bound=np.generic)
 
 COLUMN_TYPES = {
     "node": np.int32,
@@ -27,12 +28,34 @@ COLUMN_TYPES = {
 }
 
 
+def seal(column: NDArray[Number]) -> NDArray[Number]:
+    """Return an array made read-only with all that it is a view of, for a table to keep without a copy."""
+    memory: object = column
+    while isinstance(memory, np.ndarray):
+        memory.flags.writeable = False
+        memory = memory.base
+    return column
+
+
+def _is_sealed(column: NDArray[Any]) -> bool:
+    """Whether nobody can write to the array, nor to an array that it is a view of."""
+    memory: object = column
+    while isinstance(memory, np.ndarray):
+        if memory.flags.writeable:
+            return False
+        memory = memory.base
+    return memory is None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """All calls and fragments of a plan. All ranges are half-open.
 
     Calls stand node by node in the order in which the graph declares them and, inside a node, in the order
     of the rows they read. The number of a call is its place in these columns.
+
+    The columns are read-only and stay as they are: an array that somebody else can still write to is copied.
+    :func:`seal` spares the copy of one that its maker gives up.
 
     Attributes:
         node: (calls,) index of the node in ``graph.nodes``.
@@ -63,9 +86,15 @@ class Table:
     def __post_init__(self) -> None:
         for name, column in self.columns():
             exact = np.ascontiguousarray(column, dtype=COLUMN_TYPES[name])
-            exact = exact.view() if exact is column else exact
-            exact.flags.writeable = False
-            object.__setattr__(self, name, exact)
+            own = exact if _is_sealed(exact) else seal(exact.copy())
+            object.__setattr__(self, name, own.view())  # numpy lets no view of a sealed array be written to
+
+    def __reduce__(self) -> tuple[type[Table], tuple[NDArray[Any], ...]]:
+        # Arrays come out of a pickle writable: what is unpickled goes the way of what is made.
+        return type(self), tuple(column for _, column in self.columns())
+
+    def __deepcopy__(self, memo: object) -> Table:
+        return self
 
     def columns(self) -> Iterator[tuple[str, NDArray[Any]]]:
         """Yield the name and the array of each column, in a fixed order."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from flowsched.graph import Graph, Node
 from flowsched.graph.rows import NodeRows
 from flowsched.plan import Plan, Table
+from flowsched.plan.table import seal
 from flowsched.planner.cut import cut_calls
 from flowsched.planner.order import order_calls
 from flowsched.planner.route import route_calls
@@ -37,19 +41,20 @@ def compile_plan(graph: Graph, samples: int) -> Plan:
     calls = cut_calls(graph, [_share_node(graph, node, rows[node.name], samples) for node in graph])
     feeds = route_calls(graph, rows, calls, samples)
     order = order_calls(graph, rows, calls, feeds, samples)
-    table = Table(
-        node=np.repeat(np.arange(len(graph), dtype=np.int32), np.diff(calls.offsets)),
-        replica=calls.replica,
-        wave=calls.wave,
-        position=order.position,
-        start=calls.start,
-        stop=calls.stop,
-        sequence=order.sequence,
-        feed=feeds.feed,
-        producer=feeds.producer,
-        fragment_start=feeds.start,
-        fragment_stop=feeds.stop,
-    )
+    columns: dict[str, NDArray[Any]] = {
+        "node": np.repeat(np.arange(len(graph), dtype=np.int32), np.diff(calls.offsets)),
+        "replica": calls.replica,
+        "wave": calls.wave,
+        "position": order.position,
+        "start": calls.start,
+        "stop": calls.stop,
+        "sequence": order.sequence,
+        "feed": feeds.feed,
+        "producer": feeds.producer,
+        "fragment_start": feeds.start,
+        "fragment_stop": feeds.stop,
+    }
+    table = Table(**{name: seal(column) for name, column in columns.items()})
     return Plan(graph, samples, table)
 
 
