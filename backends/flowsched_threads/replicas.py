@@ -95,6 +95,8 @@ class Replicas(Running):
                 try:
                     thread.start()
                 except RuntimeError as error:
+                    if isinstance(error.__context__, KeyboardInterrupt):
+                        raise error.__context__ from None  # Python's own lock broke under the interruption
                     asked = sum(deployment.replicas.values())
                     raise CapacityError(
                         f"the plan asks for {asked} replicas, each a thread, and the machine refused thread "

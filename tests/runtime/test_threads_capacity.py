@@ -159,6 +159,23 @@ def test_a_thread_that_the_machine_refuses_ends_those_that_were_started(
     assert set(threading.enumerate()) == before
 
 
+def test_an_interruption_while_a_thread_starts_is_not_taken_for_a_refusal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        try:
+            raise KeyboardInterrupt
+        finally:
+            threading.Lock().release()  # as happens inside of Condition.wait
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fs.start(GRAPH, {"a": _same, "b": _same})
+
+
 def test_this_machine_tells_how_many_threads_are_left() -> None:
     left = ThreadsBackend.describe()
     assert all(isinstance(count, int) and count > 0 for count in left.values())
