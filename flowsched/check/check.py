@@ -23,7 +23,7 @@ from flowsched.plan import Plan
 def check_plan(plan: Plan) -> None:
     """Verify that a plan keeps its promises, from its graph and its table alone.
 
-    Takes time near-linear in calls and fragments, less than compiling the plan.
+    Takes time near-linear in nodes, calls and fragments.
 
     Raises:
         CheckError: with one problem for each promise that a node's calls break.

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from flowsched.check.ancestry import find_ancestry_problems
 from flowsched.errors import Problem
 from flowsched.graph import Graph, Node
 from flowsched.plan import Plan
@@ -53,23 +54,32 @@ def find_size_problems(plan: Plan) -> Iterator[Problem]:
         return
     sizes = find_sizes(graph, samples)
     made = dict.fromkeys(graph.sources, samples) | {name: size.made for name, size in sizes.items()}
+    unrelated = dict(find_ancestry_problems(graph.sources, _producers_first(graph)))
     for node in graph.nodes:
         place = f"node {node.name!r}"
         if node.name not in sizes:
             mend = "Take out one of the inputs that close the circle"
             yield Problem("no-deadlock", place, "its inputs wait for its own output", mend)
             continue
-        size = sizes[node.name]
-        if size.read % node.unit:
-            message = f"its {size.read} rows are no whole number of groups of {node.unit}"
-            yield Problem("group", place, message, f"Compile for rows that are a multiple of {node.unit}")
-        if max(size.read, size.made) > _MOST_ROWS:
-            message = f"it reads {size.read} and makes {size.made} rows, more than can be counted"
-            yield Problem("table", place, message, f"Stay below {_MOST_ROWS} rows")
-        for name in node.inputs:
-            if size.read and (made[name] == 0 or size.read % made[name]):
-                message = f"its {size.read} rows cannot share the {made[name]} rows of {name!r} evenly"
-                yield Problem("alignment", place, message, "Collapse one of its inputs, or expand both alike")
+        problems = list(_find_indivisible(node, sizes[node.name], made))
+        if not problems and node.name in unrelated:
+            problems = [unrelated[node.name]]
+        yield from problems
+
+
+def _find_indivisible(node: Node, size: Sizes, made: Mapping[str, int]) -> Iterator[Problem]:
+    """Yield what the numbers of rows alone forbid."""
+    place = f"node {node.name!r}"
+    if size.read % node.unit:
+        message = f"its {size.read} rows are no whole number of groups of {node.unit}"
+        yield Problem("group", place, message, f"Compile for rows that are a multiple of {node.unit}")
+    if max(size.read, size.made) > _MOST_ROWS:
+        message = f"it reads {size.read} and makes {size.made} rows, more than can be counted"
+        yield Problem("table", place, message, f"Stay below {_MOST_ROWS} rows")
+    for name in node.inputs:
+        if size.read and (made[name] == 0 or size.read % made[name]):
+            message = f"its {size.read} rows cannot share the {made[name]} rows of {name!r} evenly"
+            yield Problem("alignment", place, message, "Collapse one of its inputs, or expand both alike")
 
 
 def _producers_first(graph: Graph) -> Iterator[Node]:

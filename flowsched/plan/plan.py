@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from flowsched.errors import PlanError
 from flowsched.graph import Graph
 from flowsched.graph.rows import NodeRows, find_rows
 from flowsched.plan.notation import Call, Feed, Fragment
@@ -60,8 +61,15 @@ class Plan:
 
     @cached_property
     def rows(self) -> dict[str, NodeRows]:
-        """Rows that each node reads and makes for one sample."""
-        return dict(find_rows(self.graph, self.samples)[0])
+        """Rows that each node reads and makes for one sample.
+
+        Raises:
+            PlanError: the plan was not compiled, and its graph cannot be planned for its samples.
+        """
+        rows, problems = find_rows(self.graph, self.samples)
+        if problems:
+            raise PlanError(f"graph {self.graph.name!r} with {self.samples} samples", problems)
+        return dict(rows)
 
     @cached_property
     def call_offsets(self) -> Int64:
