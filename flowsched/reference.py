@@ -7,6 +7,7 @@ order, with a single replica. Whatever a backend returns must equal it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +17,13 @@ from flowsched.graph import Graph, Node
 from flowsched.graph.rows import NodeRows
 from flowsched.graph.topology import topological_order
 from flowsched.planner.validate import validate_sizes
-from flowsched.runtime.binding import Binding, Model, bind_models
+from flowsched.runtime.binding import Binding, bind_models
 from flowsched.runtime.context import Context, ReplicaContext, draw_entropy
 from flowsched.runtime.inputs import count_inputs
 
 
 def run_reference(
-    graph: Graph, models: Mapping[str, Model], inputs: Mapping[str, Batch], *, seed: int = 0, step: int = 0
+    graph: Graph, models: Mapping[str, Any], inputs: Mapping[str, Batch], *, seed: int = 0, step: int = 0
 ) -> dict[str, Batch]:
     """Run one step of a graph sample by sample.
 

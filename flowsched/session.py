@@ -19,7 +19,7 @@ from flowsched.events import Event, Observer, StepEnded, StepFailed, StepStarted
 from flowsched.graph import Graph
 from flowsched.plan import Plan
 from flowsched.planner import compile_plan
-from flowsched.runtime.binding import Model, bind_models
+from flowsched.runtime.binding import bind_models
 from flowsched.runtime.inputs import checked_whole, count_inputs, refuse_other_kind, refuse_other_rows
 from flowsched.runtime.outputs import Outputs
 from flowsched.runtime.program import Program
@@ -32,7 +32,7 @@ _PATIENCE = 0.5  # seconds that a failure waits for an observer that is in the m
 
 def run(
     plan: Plan,
-    models: Mapping[str, Model],
+    models: Mapping[str, Any],
     inputs: Mapping[str, Batch],
     *,
     backend: str | Backend = "threads",
@@ -77,7 +77,7 @@ def run(
 
 def start(
     graph: Graph,
-    models: Mapping[str, Model],
+    models: Mapping[str, Any],
     *,
     backend: str | Backend = "threads",
     seed: int = 0,
@@ -100,7 +100,7 @@ class Session:
     def __init__(
         self,
         graph: Graph,
-        models: Mapping[str, Model],
+        models: Mapping[str, Any],
         backend: str | Backend,
         seed: int,
         max_in_flight: int | None,

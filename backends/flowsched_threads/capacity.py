@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import resource
+import sys
 import threading
 from pathlib import Path
 
@@ -30,9 +30,12 @@ def threads_left() -> dict[str, int]:
     """Return how many threads can still be started under each limit that is known here."""
     found: dict[str, int] = {}
     running = _count_threads()
-    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    if soft != resource.RLIM_INFINITY:
-        found["ulimit -u"] = soft - running
+    if sys.platform != "win32":
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+        if soft != resource.RLIM_INFINITY:
+            found["ulimit -u"] = soft - running
     for path, used in (
         ("/proc/sys/kernel/threads-max", running),
         ("/proc/sys/kernel/pid_max", running),

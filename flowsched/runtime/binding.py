@@ -61,7 +61,7 @@ class Binding:
         return model(context=context) if _builds_with_context(model) else model()
 
 
-def bind_models(graph: Graph, models: Mapping[str, Model]) -> Binding:
+def bind_models(graph: Graph, models: Mapping[str, Any]) -> Binding:
     """Bind models to the nodes of a graph.
 
     Args:
@@ -90,7 +90,7 @@ def is_class(model: Model) -> bool:
     return inspect.isclass(_innermost(model))
 
 
-def _name_problems(graph: Graph, models: Mapping[str, Model]) -> Iterator[Problem]:
+def _name_problems(graph: Graph, models: Mapping[str, Any]) -> Iterator[Problem]:
     given: object = models
     if not isinstance(given, Mapping):
         got = type(given).__name__
