@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from flowsched.cli.output import print_aside
 from flowsched.errors import AddressError, FlowschedError, ProblemsError, RunError
 
 _NOT_THE_USERS = ("<frozen importlib", str(Path(__file__).parents[1]) + os.sep)
@@ -18,8 +18,8 @@ def print_error(error: FlowschedError) -> None:
     """Print an error to stderr; where the user's own code failed, its traceback comes first."""
     shown = user_traceback(error)
     if shown:
-        print(shown, file=sys.stderr)
-    print(f"error: {_with_notes(error)}", file=sys.stderr)
+        print_aside(shown)
+    print_aside(f"error: {_with_notes(error)}")
 
 
 def error_to_dict(error: FlowschedError) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from flowsched.cli.options import AsJson, GraphAddress, Samples, Settings
-from flowsched.cli.output import print_json
+from flowsched.cli.output import print_json, print_text
 
 
 def explain_command(
@@ -47,4 +47,4 @@ def explain_command(
     if as_json:
         print_json(explanation.to_dict())
     else:
-        print(explanation)
+        print_text(explanation)

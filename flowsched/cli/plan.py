@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 
 from flowsched.cli.options import AsJson, GraphAddress, Samples, Settings
-from flowsched.cli.output import print_json
+from flowsched.cli.output import print_aside, print_json, print_text
 
 
 class PlanFormat(StrEnum):
@@ -58,13 +57,13 @@ def plan_command(
         print_json(found if chosen is None else {**found, "calls": [str(call) for call in chosen]})
         return
     if form is PlanFormat.mermaid:
-        print(plan.to_mermaid())
+        print_text(plan.to_mermaid())
     elif form is PlanFormat.dot:
-        print(plan.to_dot())
+        print_text(plan.to_dot())
     elif chosen is not None:
-        print(chosen)
+        print_text(chosen)
     else:
-        print(render_plan(plan, COMMAND_HINTS))
+        print_text(render_plan(plan, COMMAND_HINTS))
     if output is not None:
         size = f"{plan.samples:,} samples, {plan.table.calls:,} calls, hash {plan.hash[:12]}"
-        print(f"saved the plan ({size}) to {output}", file=sys.stderr)
+        print_aside(f"saved the plan ({size}) to {output}")

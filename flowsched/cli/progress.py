@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from flowsched.cli.output import print_aside
 from flowsched.events import CallEnded, Event, StepStarted
 
 _SECONDS_BETWEEN_LINES = 1.0
@@ -46,8 +47,8 @@ class Progress(Protocol):
 
 
 def make_progress() -> Progress:
-    """Return bars where stderr is a terminal, lines elsewhere."""
-    return Bars() if sys.stderr.isatty() else Lines(lambda line: print(line, file=sys.stderr, flush=True))
+    """Return bars where stderr is a terminal, lines elsewhere; neither ever ends a run."""
+    return Bars() if sys.stderr is not None and sys.stderr.isatty() else Lines(print_aside)
 
 
 class Counts:
@@ -111,9 +112,16 @@ class Bars(AbstractContextManager["Bars"]):
             TimeElapsedColumn(),
             console=Console(stderr=True),
         )
+        self._is_lost = False
 
     def __call__(self, event: Event) -> None:
-        for node in self._counts.take(event):
+        changed = self._counts.take(event)
+        if not self._is_lost:
+            with self._losing():
+                self._show(changed)
+
+    def _show(self, changed: tuple[NodeProgress, ...]) -> None:
+        for node in changed:
             said = str(node).removeprefix(f"{node.node} ")
             if node.node not in self._tasks:
                 self._tasks[node.node] = self._live.add_task(
@@ -122,8 +130,18 @@ class Bars(AbstractContextManager["Bars"]):
             self._live.update(self._tasks[node.node], completed=node.rows, total=node.all_rows, said=said)
 
     def __enter__(self) -> Self:
-        self._live.start()
+        with self._losing():
+            self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._live.stop()
+        with self._losing():
+            self._live.stop()
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        """Go quiet when the terminal is gone."""
+        try:
+            yield
+        except (OSError, ValueError):
+            self._is_lost = True

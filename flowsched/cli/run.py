@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from flowsched.cli.options import AsJson, GraphAddress, Settings
-from flowsched.cli.output import print_json, print_table
-
-if TYPE_CHECKING:
-    from flowsched.plan import Plan
+from flowsched.cli.output import print_json, print_table, print_text
 
 
 def run_command(
@@ -62,6 +58,9 @@ def run_command(
       .json   one object of columns for each output, {"reward": {"score": [0.5, ...]}}
       .npz    one array a column, named reward/score, for numpy.load
 
+    The file appears whole or not at all. JSON has no NaN and no infinity: rows with one are refused, and .npz
+    keeps them.
+
     With --json: {"graph", "backend", "samples", "calls", "seconds", "outputs": {name: {"rows", "columns"}},
     "saved": path or null}.
     """
@@ -71,6 +70,7 @@ def run_command(
     from flowsched.cli.givens import find_inputs, find_models, refuse_other_samples
     from flowsched.cli.planning import saved_plan
     from flowsched.cli.progress import make_progress
+    from flowsched.cli.results import save_results
     from flowsched.cli.settings import apply_settings
     from flowsched.plan.files import is_plan_file
     from flowsched.planner import compile_plan
@@ -101,7 +101,8 @@ def run_command(
                 observer=progress,
             )
     seconds = time.perf_counter() - began
-    _save(outputs, plan, output)
+    if output is not None:
+        save_results(outputs, plan, output)
     found = {
         "graph": declared.name,
         "backend": backend,
@@ -119,32 +120,13 @@ def run_command(
 
 def _check_output(output: Path | None) -> None:
     """Refuse a file that could not be written before the run, not after it."""
-    from flowsched.cli.results import RESULT_SUFFIXES, refuse_unwritable
+    from flowsched.cli.results import RESULT_SUFFIXES, try_saving
 
     if output is None:
         return
     if output.suffix not in RESULT_SUFFIXES:
         raise typer.BadParameter(f"{output} must end in {', '.join(RESULT_SUFFIXES)}", param_hint="--output")
-    try:
-        refuse_unwritable(output)
-    except OSError as error:
-        raise _unwritable(output, error) from None
-
-
-def _unwritable(output: Path, error: OSError) -> typer.BadParameter:
-    why = (error.strerror or str(error)).lower()
-    return typer.BadParameter(f"{output} cannot be written: {why}", param_hint="--output")
-
-
-def _save(outputs: Mapping[str, Any], plan: Plan, path: Path | None) -> None:
-    from flowsched.cli.results import save_results
-
-    if path is None:
-        return
-    try:
-        save_results(outputs, plan, path)
-    except OSError as error:
-        raise _unwritable(path, error) from None
+    try_saving(output)
 
 
 def _describe(batch: Any) -> dict[str, Any]:
@@ -157,10 +139,9 @@ def _describe(batch: Any) -> dict[str, Any]:
 def _print_summary(found: Mapping[str, Any]) -> None:
     rows = [(name, said["rows"], ", ".join(said["columns"])) for name, said in found["outputs"].items()]
     print_table(["output", "rows", "columns"], rows)
-    print(
+    print_text(
         f"{found['samples']:,} samples, {found['calls']:,} calls, "
         f"{found['seconds']:.3f} s on {found['backend']}"
     )
     if found["saved"]:
-        print(f"saved to {found['saved']}")
-    sys.stdout.flush()
+        print_text(f"saved to {found['saved']}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from flowsched.graph.document import Where
 from flowsched.graph.document_keys import GRAPH_FIELDS, NODE_FIELDS
 from flowsched.graph.from_document import graph_from_dict
 
+_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]{0,999})")  # as graph files write them
 _LISTS = ("sources", "outputs", "inputs", "after")
 _TEXTS = ("name", "replicas_of", "method")
 _NO_VALUE = ("batch_size", "replicas_of", "method", "outputs")
@@ -91,7 +93,4 @@ def _parse(field: str, text: str) -> Any:
         return [name.strip() for name in names if name.strip()]
     if field in _TEXTS:
         return text
-    try:
-        return int(text)
-    except ValueError:
-        return text
+    return int(text) if _NUMBER.fullmatch(text) else text

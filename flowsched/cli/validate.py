@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flowsched.cli.options import AsJson, GraphAddress, Settings
-from flowsched.cli.output import print_json
+from flowsched.cli.output import print_json, print_text
 
 if TYPE_CHECKING:
     from flowsched.plan import Plan
@@ -53,9 +53,9 @@ def validate_command(
         print_json(found)
         return
     replicas = sum(owner.replicas for owner in declared.owners())
-    print(f"graph {declared.name!r} is sound: {len(declared):,} nodes, {replicas:,} replicas")
+    print_text(f"graph {declared.name!r} is sound: {len(declared):,} nodes, {replicas:,} replicas")
     if plan is not None:
-        print(
+        print_text(
             f"its plan for {plan.samples:,} samples keeps all promises: "
             f"{plan.table.calls:,} calls, hash {plan.hash}"
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,8 @@ import pytest
 
 import flowsched as fs
 from flowsched.address import load_job
-from flowsched.cli.results import ResultError, refuse_unwritable, save_results
+from flowsched.cli.result_errors import ResultError
+from flowsched.cli.results import save_results
 from flowsched.plan import Plan, Table
 from tests.cli.command_line import JOB, Cli, joined
 
@@ -97,7 +97,7 @@ def test_columns_that_a_file_cannot_hold_are_named(tmp_path: Path) -> None:
     plan = fs.compile(fs.Graph("g", ["x"], [fs.Node("a", inputs=["x"])]), samples=2)
     with pytest.raises(ResultError, match=r"output 'a', column 'ids': .* Save it as .json or .jsonl"):
         save_results({"a": {"ids": [[1], [1, 2]]}}, plan, tmp_path / "out.npz")
-    with pytest.raises(ResultError, match=r"output 'a': JSON cannot hold it, .*complex"):
+    with pytest.raises(ResultError, match=r"output 'a', row 0: JSON cannot hold it, .*complex"):
         save_results({"a": [1j, 2j]}, plan, tmp_path / "out.jsonl")
 
 
@@ -205,37 +205,25 @@ def test_more_replicas_than_the_machine_can_hold_exit_with_4(cli: Cli, folder: P
     assert "replicas" in cli("run", "wide.py", ends=4).err
 
 
-@pytest.mark.parametrize(
-    "output", ["out.csv", "missing/out.json", "out", "folder.json", "link.json", "job.py/out.json"]
-)
+@pytest.mark.parametrize("output", ["out.csv", "out"])
+def test_an_output_with_another_suffix_is_a_command_line_that_is_wrong(cli: Cli, output: str) -> None:
+    ended = cli("run", "job.py", "--output", output, ends=2)
+    assert "calls" not in ended.err
+    assert f"Invalid value for --output: {output} must end in .jsonl, .json, .npz" in joined(ended.err)
+
+
+@pytest.mark.parametrize("output", ["missing/out.json", "folder.json", "link.json", "job.py/out.json"])
 def test_an_output_that_could_not_be_written_is_refused_before_the_run(
     cli: Cli, folder: Path, output: str
 ) -> None:
     (folder / "folder.json").mkdir()
     (folder / "link.json").symlink_to("missing/out.json")
-    ended = cli("run", "job.py", "--output", output, ends=2)
+    ended = cli("run", "job.py", "--output", output, ends=3)
     assert "calls" not in ended.err
-    assert f"Invalid value for --output: {output} " in joined(ended.err)
-
-
-def test_looking_whether_an_output_can_be_written_changes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "old.json").write_text("old")
-    (tmp_path / "link.json").symlink_to("new.json")
-    os.mkfifo(tmp_path / "pipe.json")
-    before = sorted(tmp_path.iterdir())
-    for name in ("old.json", "new.json", "link.json", "pipe.json"):
-        refuse_unwritable(tmp_path / name)
-    assert sorted(tmp_path.iterdir()) == before
-    assert (tmp_path / "old.json").read_text() == "old"
-
-
-def test_a_folder_that_cannot_be_written_to_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "open", refuse)  # whoever tests may be allowed everything
-    with pytest.raises(PermissionError):
-        refuse_unwritable(folder / "out.json")
+    assert f"error: {output} cannot be written: " in ended.err
+    error = cli("run", "job.py", "--output", output, "--json", ends=3).json["error"]
+    assert (error["code"], error["problems"]) == ("result-file", [])
+    assert error["message"].startswith(f"{output} cannot be written: ")
 
 
 @pytest.mark.parametrize("plan", ["plan.json", "plan.npz"])
