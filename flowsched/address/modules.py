@@ -61,7 +61,8 @@ def split_address(address: str, forms: str = FORMS) -> tuple[str, str | None]:
     if address.endswith(".py"):
         return address, None
     target, colon, name = address.rpartition(":")
-    if not colon or not target or not name.isidentifier():
+    is_relative = target.startswith(".") and not target.endswith(".py")  # to what, nobody says
+    if not colon or not target or is_relative or not name.isidentifier():
         raise AddressError(f"{address!r} is no address. {forms}")
     return target, name
 

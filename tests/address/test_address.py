@@ -239,3 +239,10 @@ def test_missing_and_undecodable_data_is_refused() -> None:
     Path("d.json").write_bytes(b'{"x": ["\xff"]}')
     with pytest.raises(AddressError, match="byte 8 is not UTF-8"):
         load_data("d.json", ["x"])
+
+
+@pytest.mark.parametrize("address", [".x:y", "..x:y", ".:y", "./x:y"])
+def test_an_address_relative_to_no_package_is_no_address(address: str) -> None:
+    with pytest.raises(AddressError, match=r"is no address. Write path") as caught:
+        load_job(address)
+    assert caught.value.__cause__ is None  # no module of the user's is at fault
