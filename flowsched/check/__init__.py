@@ -19,7 +19,8 @@ code               what holds where it is not reported
 ``fragments``      each fragment is made by the call or source that it names, in one piece
 ``order``          the calls of a node stand in the order of their rows, so that outputs do
 ``waves``          the k-th calls of all replicas read earlier rows than the calls after them
-``determinism``    what the promises leave open is fixed: replicas in turn, larger loads and calls first
+``determinism``    what the promises leave open is fixed: replicas in turn, larger loads and calls first,
+                   and the one sequence: by samples needed, then producers first
 ``queue``          the positions in each replica's queue are 0, 1, 2, ... without gap
 ``no-deadlock``    one sequence of all calls agrees with every queue, fragment and ``after``
 =================  =====================================================================================

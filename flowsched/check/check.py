@@ -9,9 +9,10 @@ from flowsched.check.columns import find_column_problems
 from flowsched.check.deadlock import find_sequence_problems
 from flowsched.check.dealing import deal_out, find_replica_problems
 from flowsched.check.determinism import find_choice_problems
-from flowsched.check.feeds import cut_inflows, find_feed_problems, find_offset_problems
+from flowsched.check.feeds import Inflow, cut_inflows, find_feed_problems, find_offset_problems
 from flowsched.check.loads import find_load_problems
-from flowsched.check.makers import list_makers
+from flowsched.check.makers import Makers, list_makers
+from flowsched.check.order import find_order_problems
 from flowsched.check.queues import Queues, find_queue_problems, line_up
 from flowsched.check.sizes import find_size_problems, find_sizes
 from flowsched.check.spans import find_span_problems
@@ -59,7 +60,10 @@ def find_violations(plan: Plan) -> list[Problem]:
         problems += _find_dealing_problems(block)
     queues = line_up(blocks)
     problems += find_queue_problems(queues, blocks)
-    return [*problems, *_find_flow_problems(plan, blocks, queues)]
+    inflows = cut_inflows(plan.table, blocks)
+    makers = list_makers(plan, blocks)
+    problems += _find_flow_problems(plan, blocks, queues, inflows, makers)
+    return problems or list(find_order_problems(blocks, inflows, makers))
 
 
 def _find_dealing_problems(block: Block) -> Iterator[Problem]:
@@ -74,11 +78,15 @@ def _find_dealing_problems(block: Block) -> Iterator[Problem]:
     yield from misdealt or find_choice_problems(block, dealt)
 
 
-def _find_flow_problems(plan: Plan, blocks: Sequence[Block], queues: Sequence[Queues]) -> Iterator[Problem]:
+def _find_flow_problems(
+    plan: Plan,
+    blocks: Sequence[Block],
+    queues: Sequence[Queues],
+    inflows: Sequence[Inflow | None],
+    makers: Makers,
+) -> Iterator[Problem]:
     """Yield what is wrong between calls: what they read, and when."""
     yield from find_offset_problems(plan.table, blocks)
-    inflows = cut_inflows(plan.table, blocks)
-    makers = list_makers(plan, blocks)
     for block, inflow in zip(blocks, inflows, strict=True):
         if inflow is not None:
             yield from find_feed_problems(block, inflow, makers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,13 +21,15 @@ class Makers:
 
     Attributes:
         sources: names of the sources.
-        blocks: the calls of each node.
+        samples: rows of each source.
+        blocks: the calls of each node, by its name, as declared.
         start, stop: (calls + sources,) the rows that each makes.
         sequence: (calls + sources,) its place in the order of all calls; -1 for a source, which is there first.
     """
 
     sources: tuple[str, ...]
-    blocks: tuple[Block, ...]
+    samples: int
+    blocks: Mapping[str, Block]
     start: Int64
     stop: Int64
     sequence: Int64
@@ -37,7 +39,7 @@ class Makers:
         if name in self.sources:
             number = -1 - self.sources.index(name)
             return number, number + 1
-        block = next(block for block in self.blocks if block.node.name == name)
+        block = self.blocks[name]
         return block.first, block.first + len(block)
 
     def exist(self, producer: Int64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -52,7 +54,7 @@ class Makers:
         if producer < 0:
             known = -producer <= len(self.sources)
             return self.sources[-1 - producer] if known else f"producer {producer}"
-        for block in self.blocks:
+        for block in self.blocks.values():
             if producer < block.first + len(block):
                 return block.say_call(producer - block.first).partition("[")[0]
         return f"producer {producer}"
@@ -67,4 +69,5 @@ def list_makers(plan: Plan, blocks: Sequence[Block]) -> Makers:
         start[own], stop[own] = block.made_rows()
         sequence[own] = block.sequence
     start[calls:], stop[calls:], sequence[calls:] = 0, plan.samples, -1
-    return Makers(sources, tuple(blocks), start, stop, sequence)
+    by_name = {block.node.name: block for block in blocks}
+    return Makers(sources, plan.samples, by_name, start, stop, sequence)

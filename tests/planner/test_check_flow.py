@@ -77,7 +77,7 @@ def test_the_plans_that_the_tests_damage_read_as_they_expect() -> None:
     ]
     for plan in (JOIN, ANSWERS, SHARED):
         assert find_violations(plan) == []
-        assert find_violations(rewritten(plan)) == []
+        assert codes(rewritten(plan)) <= {"determinism"}  # of the sequence, which is that of the lines
 
 
 def test_a_shifted_fragment_is_reported() -> None:
