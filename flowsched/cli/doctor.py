@@ -14,7 +14,7 @@ import typer
 
 from flowsched.cli import exit_codes
 from flowsched.cli.options import AsJson
-from flowsched.cli.output import print_json, print_table
+from flowsched.cli.output import print_json, print_table, print_text
 
 _JOBS = {"demo": "graphs/rollout_ngram.py", "torch": "graphs/chatlearn_209.py"}
 """Jobs that need an extra; backends need the one of their name."""
@@ -133,7 +133,7 @@ def _print_report(
         rows.append((f"extra {extra}", f"not installed: {', '.join(names)}" if names else "installed"))
     print_table(["", "found"], rows)
     for extra, user in _users_of(missing).items():
-        print(f'{user} needs the extra {extra}: pip install "flowsched[{extra}]"')
+        print_text(f'{user} needs the extra {extra}: pip install "flowsched[{extra}]"')
 
 
 def _users_of(missing: dict[str, list[str]]) -> dict[str, str]:

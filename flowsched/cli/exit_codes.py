@@ -17,7 +17,7 @@ MEANINGS: Final = {
     OK: "done",
     RUN_FAILED: "the run failed while a replica was built or a worker worked",
     USAGE: "the command line is wrong",
-    REFUSED: "the graph, plan, models, inputs or a file are refused",
+    REFUSED: "the graph, plan, models, inputs or a file are refused, or a file cannot be written",
     NO_BACKEND: "the backend does not work here, or cannot hold the replicas",
     INTERRUPTED: "interrupted",
 }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 from flowsched.errors import FlowschedError
+
+_MEND = "Give a path in a folder that exists and can be written to"
 
 
 class ResultError(FlowschedError):
@@ -34,13 +37,13 @@ class ResultFileError(FlowschedError):
     Args:
         file: the file.
         reason: what the operating system says.
+        mend: how to put it right.
     """
 
     code = "result-file"
 
-    def __init__(self, file: Path, reason: str) -> None:
-        self.arguments = (file, reason)
-        mend = "Give a path in a folder that exists and can be written to"
+    def __init__(self, file: Path, reason: str, mend: str) -> None:
+        self.arguments = (file, reason, mend)
         super().__init__(f"{file} cannot be written: {reason}. {mend}")
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -49,4 +52,6 @@ class ResultFileError(FlowschedError):
 
 def unwritable(file: Path, error: OSError) -> ResultFileError:
     """Return the error for what the operating system said."""
-    return ResultFileError(file, (error.strerror or str(error)).lower())
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    mend = "Make room, or give a path elsewhere" if is_full else _MEND
+    return ResultFileError(file, (error.strerror or str(error)).lower(), mend)

@@ -139,7 +139,7 @@ def test_a_disk_that_fills_while_saving_leaves_the_old_file(
     file = tmp_path / f"out{suffix}"
     file.write_text("old")
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ResultFileError, match="cannot be written: no space left on device"):
+    with pytest.raises(ResultFileError, match=r"cannot be written: no space left on device\. Make room"):
         save({"a": [1, 2]}, file)
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]

@@ -43,6 +43,27 @@ def test_a_stream_that_takes_nothing_leaves_the_run_as_it_is(folder: Path, line:
     assert len((folder / "out.jsonl").read_text().splitlines()) == ROWS
 
 
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "plan job.py -n 5",
+        "explain job.py -n 5",
+        "validate job.py -n 5",
+        "backends",
+        "doctor threads",
+        "schema",
+    ],
+)
+def test_every_command_ends_well_where_nobody_reads_and_badly_where_nothing_fits(command: str) -> None:
+    start = f'"{sys.executable}" -m flowsched {command}'
+    unread = shell(f"{start} | true; exit ${{PIPESTATUS[0]}}")
+    assert (unread.returncode, unread.stderr) == (0, "")
+    full = shell(f"{start} >/dev/full")
+    assert full.returncode == 3
+    assert full.stderr.startswith("error: stdout cannot be written: ")
+
+
 def test_a_summary_that_cannot_be_written_is_an_error_after_the_results_are_saved(folder: Path) -> None:
     done = shell(f"{RUN} >/dev/full")
     assert done.returncode == 3
