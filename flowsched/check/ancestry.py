@@ -13,6 +13,8 @@ from fractions import Fraction
 from flowsched.errors import Problem
 from flowsched.graph import Node
 
+MOST_ROWS = 2**62  # sums of two row numbers still fit the table's columns
+
 
 @dataclass(frozen=True)
 class _Stage:
@@ -55,7 +57,12 @@ def find_ancestry_problems(sources: Iterable[str], nodes: Iterable[Node]) -> Ite
             made = _collapsed(finest, node.collapse)
             if node.expand > 1:
                 made = (*made, _Stage(node.name, made[-1].per_sample * node.expand))
-            known[node.name] = made
+            if made[-1].per_sample > MOST_ROWS:
+                message = f"it makes {made[-1].per_sample} rows for each sample, more than can be counted"
+                mend = f"Stay below {MOST_ROWS} rows"
+                yield node.name, Problem("table", f"node {node.name!r}", message, mend)
+            else:
+                known[node.name] = made
 
 
 def _stands_above(ancestry: _Ancestry, finest: _Ancestry) -> bool:

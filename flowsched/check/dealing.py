@@ -9,7 +9,7 @@ import numpy as np
 
 from flowsched.check.block import Block, say_more
 from flowsched.errors import Problem
-from flowsched.plan.table import Int64
+from flowsched.plan.table import Int32, Int64
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,11 +18,13 @@ class Dealt:
 
     Attributes:
         order: (calls,) place of each call among the node's.
-        counts: (replicas,) calls of each replica.
-        offsets: (replicas,) where the calls of each replica begin in ``order``.
+        used: (used,) the replicas that have calls, which may be few of them.
+        counts: (used,) calls of each of these.
+        offsets: (used,) where their calls begin in ``order``.
     """
 
     order: Int64
+    used: Int32
     counts: Int64
     offsets: Int64
 
@@ -50,5 +52,9 @@ def deal_out(block: Block) -> Dealt:
     """Sort the calls of a node, all on replicas that exist, by replica."""
     small = block.replicas <= np.iinfo(np.uint16).max  # these numpy sorts in linear time
     keys = block.replica.astype(np.uint16) if small else block.replica
-    counts = np.bincount(block.replica, minlength=block.replicas)
-    return Dealt(np.argsort(keys, kind="stable"), counts, np.cumsum(counts) - counts)
+    order = np.argsort(keys, kind="stable")
+    replica = block.replica[order]
+    begins = np.ones(len(replica), np.bool_)
+    begins[1:] = replica[1:] != replica[:-1]
+    offsets = np.flatnonzero(begins)
+    return Dealt(order, replica[offsets], np.diff(offsets, append=len(replica)), offsets)

@@ -38,8 +38,8 @@ def _find_skipped_replicas(block: Block) -> Iterator[Problem]:
 
 def _find_late_larger_loads(block: Block, dealt: Dealt) -> Iterator[Problem]:
     size = (block.stop - block.start)[dealt.order]
-    used = np.flatnonzero(dealt.counts)
-    loads = np.add.reduceat(size, dealt.offsets[used])
+    used = dealt.used
+    loads = np.add.reduceat(size, dealt.offsets)
     rises = loads[1:] > loads[:-1]
     if rises.any():
         k = int(rises.argmax())

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flowsched.check.block import Block, locate, say_more
 from flowsched.errors import Problem
@@ -17,12 +18,14 @@ class Queues:
     """The queues of the replicas that some nodes share, laid end to end.
 
     Attributes:
-        slot: (calls,) place of each call of these nodes in the queues, in the order of the table.
+        queue: (calls,) which queue each call of these nodes stands in, in the order of the table.
+        slot: (calls,) the place of each in the queues, laid end to end.
         number: (calls,) number in the table of each of these calls.
-        counts: (replicas,) length of each queue.
+        counts: (replicas with calls, or all of them,) length of each queue.
         beyond: (calls,) whether a position lies outside its queue; its slot is then meaningless.
     """
 
+    queue: NDArray[np.integer]
     slot: Int64
     number: Int64
     counts: Int64
@@ -51,12 +54,14 @@ def _on_replicas(block: Block) -> bool:
 
 
 def _line_up(served: Sequence[Block]) -> Queues:
-    replica = np.concatenate([block.replica for block in served])
+    queue: NDArray[np.integer] = np.concatenate([block.replica for block in served])
     position = np.concatenate([block.position for block in served])
     number = np.concatenate([np.arange(block.first, block.first + len(block)) for block in served])
-    counts = np.bincount(replica, minlength=served[0].replicas)
-    beyond = (position < 0) | (position >= counts[replica])
-    return Queues((np.cumsum(counts) - counts)[replica] + position, number, counts, beyond)
+    if served[0].replicas > len(queue):  # many of them have no queue
+        _, queue = np.unique(queue, return_inverse=True)
+    counts = np.bincount(queue)
+    beyond = (position < 0) | (position >= counts[queue])
+    return Queues(queue, (np.cumsum(counts) - counts)[queue] + position, number, counts, beyond)
 
 
 def find_queue_problems(lines: Sequence[Queues], blocks: Sequence[Block]) -> Iterator[Problem]:
@@ -64,7 +69,7 @@ def find_queue_problems(lines: Sequence[Queues], blocks: Sequence[Block]) -> Ite
     for queues in lines:
         if queues.beyond.any():
             block, at = locate(blocks, int(queues.number[queues.beyond.argmax()]))
-            length = queues.counts[block.replica[at]]
+            length = queues.counts[queues.queue[queues.beyond.argmax()]]
             message = f"its replica has {length} calls, so that no position is {block.position[at]}"
             more = say_more(queues.beyond, "call")
             yield block.blame("queue", at, message + more, f"Give it a position from 0 to {length - 1}")

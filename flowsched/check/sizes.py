@@ -6,12 +6,10 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from flowsched.check.ancestry import find_ancestry_problems
+from flowsched.check.ancestry import MOST_ROWS, find_ancestry_problems
 from flowsched.errors import Problem
 from flowsched.graph import Graph, Node
 from flowsched.plan import Plan
-
-_MOST_ROWS = 2**62  # sums of two row numbers still fit the table's columns
 
 
 @dataclass(frozen=True)
@@ -40,8 +38,8 @@ def find_sizes(graph: Graph, samples: int) -> Mapping[str, Sizes]:
     for node in _producers_first(graph):
         read = max(made[name] for name in node.inputs)
         times = tuple(max(1, read // made[name]) if made[name] else 1 for name in node.inputs)
-        made[node.name] = read // node.collapse * node.expand
-        sizes[node.name] = Sizes(read, made[node.name], times)
+        sizes[node.name] = Sizes(read, read // node.collapse * node.expand, times)
+        made[node.name] = min(sizes[node.name].made, MOST_ROWS + 1)  # what is too many need not grow
     return sizes
 
 
@@ -73,9 +71,9 @@ def _find_indivisible(node: Node, size: Sizes, made: Mapping[str, int]) -> Itera
     if size.read % node.unit:
         message = f"its {size.read} rows are no whole number of groups of {node.unit}"
         yield Problem("group", place, message, f"Compile for rows that are a multiple of {node.unit}")
-    if max(size.read, size.made) > _MOST_ROWS:
+    if max(size.read, size.made) > MOST_ROWS:
         message = f"it reads {size.read} and makes {size.made} rows, more than can be counted"
-        yield Problem("table", place, message, f"Stay below {_MOST_ROWS} rows")
+        yield Problem("table", place, message, f"Stay below {MOST_ROWS} rows")
     for name in node.inputs:
         if size.read and (made[name] == 0 or size.read % made[name]):
             message = f"its {size.read} rows cannot share the {made[name]} rows of {name!r} evenly"

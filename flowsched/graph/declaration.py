@@ -13,7 +13,10 @@ from flowsched.errors import GraphError, Problem, say_known
 from flowsched.graph.keywords import say_keywords
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", description="letters, digits, _ and -")]
-Count = Annotated[int, Field(ge=1)]
+MOST_COUNT = 2**31 - 1
+"""The most that a count of a node may be: what the columns of a plan can number."""
+
+Count = Annotated[int, Field(ge=1, le=MOST_COUNT)]
 
 
 @dataclass(frozen=True)

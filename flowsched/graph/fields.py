@@ -29,14 +29,14 @@ def field_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
     if given["nodes"] == ():
         yield Problem("empty", "graph, nodes", "there are no nodes", "Declare at least one node", ("nodes",))
     if not isinstance(given["nodes"], tuple):
-        message = f"nodes is {_say_value(given['nodes'])}, not a list"
+        message = f"nodes is {say_value(given['nodes'])}, not a list"
         yield Problem("wrong-type", "graph, nodes", message, "Write a list of nodes", ("nodes",))
         return
     adapter = TypeAdapter(NodeFields)
     for i, node in enumerate(given["nodes"]):
         where: Where = ("nodes", i)
         if not isinstance(node, Node):
-            message = f"{_say_value(node)} is not a node"
+            message = f"{say_value(node)} is not a node"
             mend = "Give a node, with its name, inputs, replicas and batch_size"
             yield Problem("wrong-type", f"nodes[{i}]", message, mend, where)
             continue
@@ -63,12 +63,17 @@ def _say_field_problem(kind: str, value: object, place: str, where: Where) -> Pr
         place: the node, or ``graph``.
         where: the place of the value; it ends with the name of the field, or with that and an index.
     """
+    from flowsched.graph.declaration import MOST_COUNT
+
     *_, field, index = ("", *where) if isinstance(where[-1], int) else (*where, None)
-    got = f"{field if index is None else f'{field}[{index}]'} is {_say_value(value)}"
+    got = f"{field if index is None else f'{field}[{index}]'} is {say_value(value)}"
     place = f"{place}, {field}"
     if kind == "greater_than_equal":
         mend = f"Give {field} as a whole number of 1 or more"
-        return Problem("too-small", place, f"{field} is {value!r}", mend, where)
+        return Problem("too-small", place, f"{field} is {_cut_short(value)}", mend, where)
+    if kind == "less_than_equal":
+        mend = f"Give {field} as {MOST_COUNT} or less"
+        return Problem("too-large", place, f"{field} is {_cut_short(value)}", mend, where)
     if kind.startswith("int_"):
         allowed = "a whole number of 1 or more" + (", or leave it out" if field == "batch_size" else "")
         return Problem("wrong-type", place, got, f"Give {field} as {allowed}", where)
@@ -82,7 +87,17 @@ def _say_field_problem(kind: str, value: object, place: str, where: Where) -> Pr
     return Problem("wrong-type", place, got, f"Give {expected}", where)
 
 
-def _say_value(value: object, longest: int = 80) -> str:
+def say_value(value: object) -> str:
+    """Return any value that was given, however large, with its type.
+
+    >>> say_value(2.5), say_value(-(10**5000))
+    ('2.5 (float)', 'less than -1e80 (int)')
+    """
+    return f"{_cut_short(value)} ({type(value).__name__})"
+
+
+def _cut_short(value: object, longest: int = 80) -> str:
+    if isinstance(value, int) and abs(value) > 10**longest:  # Python writes no number of thousands of digits
+        return f"more than 1e{longest}" if value > 0 else f"less than -1e{longest}"
     text = repr(value)
-    text = text if len(text) <= longest else f"{text[: longest - 3]}..."
-    return f"{text} ({type(value).__name__})"
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."

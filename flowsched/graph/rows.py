@@ -51,6 +51,9 @@ class _Level:
     rows: Fraction
 
 
+MOST_ROWS = 2**62
+"""The most rows that a node may read or make: the sum of two row numbers still fits the columns of a plan."""
+
 _Lineage = tuple[_Level, ...]
 _PURPOSES = {"collapse": "collapses {} rows into one", "group": "keeps {} rows in one call"}
 
@@ -63,6 +66,9 @@ def find_rows(graph: Graph, samples: int) -> tuple[Mapping[str, NodeRows], list[
     lineages: dict[str, _Lineage] = {name: (_Level("", Fraction(1)),) for name in graph.sources}
     found: dict[str, NodeRows] = {}
     problems: list[Problem] = []
+    if samples > MOST_ROWS:
+        message = f"the sources have {_say_rows(samples)} rows"
+        return {}, [Problem("too-many-rows", "samples", message, f"Give {MOST_ROWS} samples or fewer")]
     for index in topological_order(graph):
         node = graph.nodes[index]
         if any(name not in lineages for name in node.inputs):
@@ -106,7 +112,16 @@ def _problems_of(
         message = f"{rows} rows are no whole number of {word}s of {node.unit}"
         mend = f"Give a number of samples that makes the rows a multiple of {node.unit}, or another {word}"
         return [Problem("sizes-cannot-meet", place, message, mend)]
+    made = rows * node.expand / node.collapse
+    if made > MOST_ROWS or _size(finest) * node.expand / node.collapse > MOST_ROWS:
+        message = f"it makes {_say_rows(made)} rows of {rows}"
+        mend = f"Give fewer samples, or a smaller expand: a plan can count {MOST_ROWS} rows"
+        return [Problem("too-many-rows", place, message, mend)]
     return []
+
+
+def _say_rows(rows: int | Fraction) -> str:
+    return str(rows) if rows < MOST_ROWS**2 else f"more than {MOST_ROWS**2}"
 
 
 def _size(lineage: _Lineage) -> Fraction:

@@ -40,9 +40,22 @@ def graph_schema() -> dict[str, Any]:
         "required": schema["required"],
         "properties": {"$schema": address, **_tidied(schema["properties"])},
         "$defs": {
-            "Node": {**node, "description": _summary_of(Node), "properties": _tidied(node["properties"])},
+            "Node": {
+                **node,
+                "description": _summary_of(Node),
+                "properties": _tidied(node["properties"]) | {"inputs": _inputs_of(node)},
+                "required": [*node["required"], "inputs"],
+            },
         },
     }
+
+
+def _inputs_of(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rules of a node's inputs: a node without any is refused, though as a whole and not by field."""
+    rules = {
+        key: value for key, value in node["properties"]["inputs"].items() if key not in ("default", "title")
+    }
+    return {**rules, "minItems": 1}
 
 
 def _model_of(declared: type[Graph] | type[Node], replaced: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:

@@ -114,9 +114,10 @@ def summarise_node(plan: Plan, index: int) -> NodeSummary:
     owner = plan.graph.owner(node.name)
     own = slice(*plan.call_offsets[index : index + 2])
     sizes = table.stop[own] - table.start[own]
-    calls_of = np.bincount(table.replica[own], minlength=owner.replicas)
-    rows_of = np.bincount(table.replica[own], weights=sizes, minlength=owner.replicas).astype(np.int64)
-    used = calls_of > 0
+    used, replica = np.unique(table.replica[own], return_inverse=True)
+    calls_of = np.bincount(replica, minlength=len(used))
+    rows_of = np.zeros(len(used), np.int64)
+    np.add.at(rows_of, replica, sizes)
     rows = plan.rows[node.name]
     per_call = fragments_of_calls(plan, index)
     return NodeSummary(
@@ -124,15 +125,15 @@ def summarise_node(plan: Plan, index: int) -> NodeSummary:
         inputs=node.inputs,
         owner=owner.name,
         replicas=owner.replicas,
-        used=int(used.sum()),
+        used=len(used),
         calls=len(sizes),
-        waves=int(calls_of.max()),
+        waves=int(calls_of.max(initial=0)),
         rows=int(rows.read * plan.samples),
         rows_made=int(rows.made * plan.samples),
         batch_size=node.batch_size,
         unit=node.unit,
-        loads=_count(rows_of[used]),
-        call_counts=_count(calls_of[used]),
+        loads=_count(rows_of),
+        call_counts=_count(calls_of),
         call_sizes=_count(sizes),
         fragments=int(per_call.sum()),
         fragments_per_call=tuple(_extent(column) for column in per_call.T),
@@ -148,11 +149,13 @@ def fragments_of_calls(plan: Plan, index: int) -> NDArray[np.int64]:
 
 def count_idle(plan: Plan) -> int:
     """Return how many replicas have no call of any node that they serve."""
-    busy = {owner.name: np.zeros(owner.replicas, np.bool_) for owner in plan.graph.owners()}
+    busy: dict[str, list[NDArray[np.int32]]] = {owner.name: [] for owner in plan.graph.owners()}
     for index, node in enumerate(plan.graph.nodes):
         own = slice(*plan.call_offsets[index : index + 2])
-        busy[plan.graph.owner(node.name).name][plan.table.replica[own]] = True
-    return sum(int((~used).sum()) for used in busy.values())
+        busy[plan.graph.owner(node.name).name].append(np.unique(plan.table.replica[own]))
+    return sum(
+        plan.graph[name].replicas - len(np.unique(np.concatenate(used))) for name, used in busy.items()
+    )
 
 
 def _count(values: NDArray[np.int64]) -> Counts:

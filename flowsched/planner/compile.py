@@ -11,11 +11,11 @@ from flowsched.graph import Graph, Node
 from flowsched.graph.rows import NodeRows
 from flowsched.plan import Plan, Table
 from flowsched.plan.table import seal
-from flowsched.planner.cut import cut_calls
+from flowsched.planner.cut import count_calls, cut_calls
 from flowsched.planner.order import order_calls
 from flowsched.planner.route import route_calls
 from flowsched.planner.share import Share, share_units
-from flowsched.planner.validate import validate_sizes
+from flowsched.planner.validate import validate_calls, validate_sizes
 
 
 def compile_plan(graph: Graph, samples: int) -> Plan:
@@ -24,7 +24,8 @@ def compile_plan(graph: Graph, samples: int) -> Plan:
     Any number of samples, replicas and any batch size will do; nothing has to divide anything.
 
     Raises:
-        PlanError: the sizes of two inputs cannot meet, or rows cannot be cut into whole groups.
+        PlanError: the sizes of two inputs cannot meet, rows cannot be cut into whole groups, or there are more
+            than 2**62 rows of a node or more than 2**31 - 1 calls.
 
     >>> from flowsched import Graph, Node
     >>> graph = Graph("ppo", sources=["prompts"], nodes=[
@@ -38,7 +39,9 @@ def compile_plan(graph: Graph, samples: int) -> Plan:
     policy.1.1[12:16] <- prompts[12:16]
     """
     rows = validate_sizes(graph, samples)
-    calls = cut_calls(graph, [_share_node(graph, node, rows[node.name], samples) for node in graph])
+    shares = [_share_node(graph, node, rows[node.name], samples) for node in graph]
+    validate_calls(graph, samples, count_calls(graph, shares))
+    calls = cut_calls(graph, shares)
     feeds = route_calls(graph, rows, calls, samples)
     order = order_calls(graph, rows, calls, feeds, samples)
     columns: dict[str, NDArray[Any]] = {

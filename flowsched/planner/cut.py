@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flowsched.graph import Graph
+from flowsched.graph import Graph, Node
 from flowsched.plan.table import Int32, Int64
 from flowsched.planner.share import Share
 
@@ -43,6 +43,15 @@ def blocks(calls: slice) -> Iterator[slice]:
         yield slice(start, min(start + BLOCK, calls.stop))
 
 
+def count_calls(graph: Graph, shares: Sequence[Share]) -> list[int]:
+    """Return how many calls each node makes, which takes no memory for them."""
+    return [
+        share.larger * _count_cuts(share.units + 1, _most_units(node))
+        + share.smaller * _count_cuts(share.units, _most_units(node))
+        for node, share in zip(graph, shares, strict=True)
+    ]
+
+
 def cut_calls(graph: Graph, shares: Sequence[Share]) -> Calls:
     """Cut each share into the fewest calls, whose sizes differ by at most one unit, larger ones first.
 
@@ -53,8 +62,8 @@ def cut_calls(graph: Graph, shares: Sequence[Share]) -> Calls:
         graph: the graph.
         shares: loads of each node's replicas, by node index.
     """
-    most = [None if node.batch_size is None else node.batch_size // node.unit for node in graph]
-    counts = [_count_calls(share, units) for share, units in zip(shares, most, strict=True)]
+    most = [_most_units(node) for node in graph]
+    counts = count_calls(graph, shares)
     offsets, total = np.cumsum([0, *counts]), sum(counts)
     replica, wave = np.empty(total, np.int32), np.empty(total, np.int32)
     calls = Calls(offsets, replica, wave, np.empty(total, np.int64), np.empty(total, np.int64))
@@ -71,10 +80,14 @@ def cut_calls(graph: Graph, shares: Sequence[Share]) -> Calls:
     return calls
 
 
-def _count_calls(share: Share, most: int | None) -> int:
-    """Return how many calls of at most ``most`` units all replicas make together."""
-    larger, smaller = len(_cut_load(share.units + 1, most)), len(_cut_load(share.units, most))
-    return share.larger * larger + share.smaller * smaller
+def _most_units(node: Node) -> int | None:
+    """Return how many units a call of the node may read; None for any number."""
+    return None if node.batch_size is None else node.batch_size // node.unit
+
+
+def _count_cuts(units: int, most: int | None) -> int:
+    """Return how many calls of at most ``most`` units one replica makes."""
+    return 1 if most is None else max(1, -(-units // most))
 
 
 def _deal(share: Share, most: int | None) -> Int64:
@@ -100,7 +113,7 @@ def _cut_load(units: int, most: int | None) -> Int64:
     >>> _cut_load(10, 4).tolist()
     [4, 3, 3]
     """
-    calls = 1 if most is None else max(1, -(-units // most))
+    calls = _count_cuts(units, most)
     each, extra = divmod(units, calls)
     sizes = np.full(calls, each, np.int64)
     sizes[:extra] += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,8 +33,8 @@ class _Queues:
     """The queues of replicas that serve several nodes, as far as they are filled.
 
     Attributes:
-        length: (replicas,) calls in the queue.
-        needed: (replicas,) samples that the last of them needs.
+        length: (used replicas,) calls in the queue.
+        needed: (used replicas,) samples that the last of them needs.
     """
 
     length: Int32
@@ -62,8 +62,8 @@ def order_calls(
     needed, position = np.empty_like(calls.stop), calls.wave.copy()
     shared = {node.replicas_of for node in graph if node.replicas_of is not None}
     queues = {
-        name: _Queues(np.zeros(graph[name].replicas, np.int32), np.zeros(graph[name].replicas, np.int64))
-        for name in shared
+        name: _Queues(np.zeros(used, np.int32), np.zeros(used, np.int64))
+        for name, used in _used_replicas(graph, shared, calls).items()
     }
     for index in order:
         _find_needed(graph, index, rows, calls, feeds, needed)
@@ -73,6 +73,16 @@ def order_calls(
             _append(queues[owner], calls.replica[own], position[own], needed[own])
     _number(needed, [calls.of(index) for index in order], samples)
     return Order(position, needed)
+
+
+def _used_replicas(graph: Graph, owners: Collection[str], calls: Calls) -> dict[str, int]:
+    """Return how many replicas of each owner have calls: they are the first ones, and may be few of them."""
+    used = dict.fromkeys(owners, 0)
+    for index, node in enumerate(graph):
+        owner = node.replicas_of or node.name
+        if owner in used:
+            used[owner] = max(used[owner], int(calls.replica[calls.of(index)].max(initial=-1)) + 1)
+    return used
 
 
 def _find_needed(

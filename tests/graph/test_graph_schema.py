@@ -20,7 +20,7 @@ from flowsched.graph.schema import graph_schema
 
 PUBLISHED = Path(flowsched.graph.__file__).parent / "graph.schema.json"
 VALIDATOR = jsonschema.Draft202012Validator(graph_schema())
-FIELD_CODES = {"wrong-type", "too-small", "bad-name", "unknown-key", "missing-key"}
+FIELD_CODES = {"wrong-type", "too-small", "too-large", "empty", "bad-name", "unknown-key", "missing-key"}
 GOOD: dict[str, Any] = {
     "name": "g",
     "sources": ["x"],
@@ -33,11 +33,7 @@ def refused_by_fields(data: object) -> bool:
     try:
         graph_from_dict(data, "here")
     except GraphError as error:
-        codes = {problem.code for problem in error.problems}
-        empty = any(
-            p.code == "empty" and p.where in {("sources",), ("nodes",), ("outputs",)} for p in error.problems
-        )
-        return empty or bool(codes & FIELD_CODES)
+        return bool({problem.code for problem in error.problems} & FIELD_CODES)
     return False
 
 
@@ -84,6 +80,9 @@ _WRONG: list[Any] = [
     0,
     -1,
     1.5,
+    2**31 - 1,
+    2**31,
+    10**30,
     "",
     "a b",
     "1a",
