@@ -259,13 +259,18 @@ def say_samples(samples: tuple[int, int]) -> str:
     return f"samples {start} to {stop - 1}"
 
 
+_MOST_LISTED = 20
+
+
 def say_known(name: str, known: Sequence[str], kind: str) -> str:
-    """Return the mend for an unknown name: the closest known one, then all of them.
+    """Return the mend for an unknown name: the closest known one, then all of them, or the first of many.
 
     >>> say_known("polcy", ["policy", "reward"], "nodes")
     "Did you mean 'policy'? Known nodes: policy, reward"
     """
-    listed = f"Known {kind}: {', '.join(known) if known else 'none'}"
+    listed = f"Known {kind}: {', '.join(known[:_MOST_LISTED]) if known else 'none'}"
+    if len(known) > _MOST_LISTED:
+        listed += f" and {len(known) - _MOST_LISTED} more"
     close = get_close_matches(name, known, n=1, cutoff=0.6)
     return f"Did you mean {close[0]!r}? {listed}" if close else listed
 

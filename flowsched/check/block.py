@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -91,7 +92,8 @@ def cut_blocks(plan: Plan, sizes: Mapping[str, Sizes]) -> list[Block]:
 
 def locate(blocks: Sequence[Block], number: int) -> tuple[Block, int]:
     """Return the node's calls that hold the call with this number, and its place among them."""
-    block = next(block for block in blocks if block.first <= number < block.first + len(block))
+    # The last one that begins there or before: those of which the same is true before it are empty.
+    block = blocks[bisect_right(blocks, number, key=lambda block: block.first) - 1]
     return block, number - block.first
 
 

@@ -5,7 +5,7 @@ Where there is such an order, replicas that work off their queues can never wait
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -27,10 +27,11 @@ def find_sequence_problems(
     if repeated:
         return
     yield from _find_queued_before(lines, blocks, sequence)
+    last_calls = {block.node.name: int(block.sequence.argmax()) for block in blocks if len(block)}
     for block, inflow in zip(blocks, inflows, strict=True):
         if inflow is not None:
             yield from _find_read_too_early(block, inflow, makers)
-        yield from _find_before_its_after(block, blocks)
+        yield from _find_before_its_after(block, makers.blocks, last_calls)
 
 
 def _find_repeated(blocks: Sequence[Block], sequence: Int64) -> Iterator[Problem]:
@@ -80,7 +81,7 @@ def _find_queued_before(
 
 def _find_read_too_early(block: Block, inflow: Inflow, makers: Makers) -> Iterator[Problem]:
     """Calls that make rows come before those that read them."""
-    if all(name in makers.sources for name in block.node.inputs):
+    if not any(name in makers.blocks for name in block.node.inputs):
         return
     exist = makers.exist(inflow.producer)
     producer = inflow.producer if exist.all() else np.where(exist, inflow.producer, -1)
@@ -102,17 +103,20 @@ def _find_read_too_early(block: Block, inflow: Inflow, makers: Makers) -> Iterat
         )
 
 
-def _find_before_its_after(block: Block, blocks: Sequence[Block]) -> Iterator[Problem]:
+def _find_before_its_after(
+    block: Block, blocks: Mapping[str, Block], last_calls: Mapping[str, int]
+) -> Iterator[Problem]:
     """All calls of the nodes that ``after`` names come before the first call of the node."""
-    for other in blocks:
-        if other.node.name not in block.node.after or not len(block) or not len(other):
+    if not len(block):
+        return
+    first = int(block.sequence.argmin())
+    for name in block.node.after:
+        if name not in last_calls:
             continue
-        first, last = int(block.sequence.argmin()), int(other.sequence.argmax())
+        other, last = blocks[name], last_calls[name]
         if block.sequence[first] < other.sequence[last]:
             message = (
-                f"it comes at place {block.sequence[first]} of the sequence, but after={other.node.name!r} "
+                f"it comes at place {block.sequence[first]} of the sequence, but after={name!r} "
                 f"has {other.say_call(last)} at place {other.sequence[last]}"
             )
-            yield block.blame(
-                "no-deadlock", first, message, f"Let all calls of {other.node.name!r} come before it"
-            )
+            yield block.blame("no-deadlock", first, message, f"Let all calls of {name!r} come before it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -34,13 +35,18 @@ class Makers:
     stop: Int64
     sequence: Int64
 
+    @cached_property
+    def source_places(self) -> dict[str, int]:
+        """Which source has each name."""
+        return {name: place for place, name in enumerate(self.sources)}
+
     def numbers_of(self, name: str) -> tuple[int, int]:
         """Return the half-open range of the numbers of a node's calls, or of a source."""
-        if name in self.sources:
-            number = -1 - self.sources.index(name)
-            return number, number + 1
-        block = self.blocks[name]
-        return block.first, block.first + len(block)
+        if name in self.blocks:
+            block = self.blocks[name]
+            return block.first, block.first + len(block)
+        number = -1 - self.source_places[name]
+        return number, number + 1
 
     def exist(self, producer: Int64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Return which of these numbers are those of a call or a source."""

@@ -23,10 +23,10 @@ def find_order_problems(
     blocks: Sequence[Block], inflows: Sequence[Inflow | None], makers: Makers
 ) -> Iterator[Problem]:
     """Yield where the sequence of a plan that keeps all other promises is not the one it should be."""
-    by_name = {block.node.name: block for block in blocks}
     needed = np.zeros(len(makers.start), np.int64)  # sources, which need nothing, after the calls
     due = np.empty(len(needed) - len(makers.sources), np.int64)
     read_before = {block.owner: np.zeros(0, np.int64) for block in blocks if block.owner != block.node.name}
+    ended: dict[str, int] = {}  # samples needed before all calls of a node can have ended
     listed = 0
     for at in _producers_first(blocks):
         block, inflow = blocks[at], inflows[at]
@@ -34,10 +34,10 @@ def find_order_problems(
             continue
         own = needed[block.first : block.first + len(block)]
         own[:] = _needed_by_inputs(block, inflow, needed, makers.samples)
-        for other in map(by_name.__getitem__, block.node.after):
-            np.maximum(own, needed[other.first : other.first + len(other)].max(initial=0), out=own)
+        np.maximum(own, max((ended.get(name, 0) for name in block.node.after), default=0), out=own)
         if block.owner in read_before:
             _queue_up(block, own, read_before)
+        ended[block.node.name] = int(own.max())
         due[block.first : block.first + len(block)] = np.arange(listed, listed + len(block))
         listed += len(block)
     yield from _find_out_of_turn(blocks, needed, due)

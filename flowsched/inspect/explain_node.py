@@ -9,7 +9,7 @@ from flowsched.inspect.arithmetic import count, say_extent, say_split
 from flowsched.inspect.explanation import Explanation
 from flowsched.inspect.hints import MOST_PRINTED, Hints
 from flowsched.inspect.listing import WIDTH, list_calls, pick
-from flowsched.inspect.reasons import reasons_of
+from flowsched.inspect.reasons import reasons_of, served_by_owners
 from flowsched.inspect.summary import NodeSummary, summarise_node
 from flowsched.inspect.text import wrap
 from flowsched.plan import Plan
@@ -21,7 +21,7 @@ def explain_node(plan: Plan, index: int, limit: int | None, hints: Hints) -> Exp
     """Explain one node; ``limit`` bounds the calls that are listed."""
     summary = summarise_node(plan, index)
     calls = plan[summary.node]
-    split, reasons = say_split(summary), reasons_of(plan, summary)
+    split, reasons = say_split(summary), reasons_of(plan, summary, served_by_owners(plan.graph))
     more = hints.list_all(calls.name) if len(calls) <= MOST_PRINTED else ""
     blocks = [
         ("split", wrap("", split, WIDTH - _LABEL_WIDTH)),

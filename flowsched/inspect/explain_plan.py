@@ -6,7 +6,7 @@ from flowsched.graph.topology import topological_order
 from flowsched.inspect.arithmetic import say_split
 from flowsched.inspect.explain_node import say_neighbours
 from flowsched.inspect.explanation import Explanation
-from flowsched.inspect.reasons import reasons_of
+from flowsched.inspect.reasons import reasons_of, served_by_owners
 from flowsched.inspect.summary import count_idle, summarise
 from flowsched.inspect.text import heading, wrap
 from flowsched.plan import Plan
@@ -16,9 +16,10 @@ def explain_plan(plan: Plan) -> Explanation:
     """Explain all nodes in short, producers first."""
     summaries = summarise(plan)
     lines, nodes = [heading(plan)], []
+    served = served_by_owners(plan.graph)
     for index in topological_order(plan.graph):
         summary = summaries[index]
-        split, reasons = say_split(summary), reasons_of(plan, summary)
+        split, reasons = say_split(summary), reasons_of(plan, summary, served)
         lines += ["", *wrap(f"  {summary.node}: ", say_neighbours(plan, summary))]
         for sentence in (split, *reasons):
             lines += wrap("    ", sentence)

@@ -12,7 +12,7 @@ from flowsched.inspect.errors import ExplainError
 from flowsched.inspect.explain_node import call_facts
 from flowsched.inspect.explanation import Explanation
 from flowsched.inspect.listing import WIDTH, list_calls, pick
-from flowsched.inspect.reasons import served_by
+from flowsched.inspect.reasons import served_by_owners
 from flowsched.inspect.text import wrap
 from flowsched.plan import Plan
 
@@ -32,7 +32,7 @@ def explain_replica(
     Raises:
         ExplainError: the replica does not serve the node.
     """
-    served = served_by(plan.graph, owner)
+    served = served_by_owners(plan.graph)[owner]
     name = f"{owner}.{replica}"
     if node is not None and node not in served:
         names = [plan.graph.nodes[index].name for index in served]

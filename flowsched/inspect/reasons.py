@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +14,11 @@ from flowsched.inspect.summary import NodeSummary
 from flowsched.plan import Plan
 
 
-def reasons_of(plan: Plan, summary: NodeSummary) -> list[str]:
+Served = Mapping[str, Sequence[int]]
+"""For each node with replicas of its own, the indices of the nodes that these serve, producers first."""
+
+
+def reasons_of(plan: Plan, summary: NodeSummary, served: Served) -> list[str]:
     """Return one sentence for each thing that shapes a node beside its replicas and batch size."""
     node = plan.graph[summary.node]
     return [
@@ -23,14 +27,17 @@ def reasons_of(plan: Plan, summary: NodeSummary) -> list[str]:
         *_why_whole_groups(summary, node),
         *_why_waves(plan, summary),
         *_why_idle(summary),
-        *_why_shared_replicas(plan.graph, node),
+        *_why_shared_replicas(plan.graph, node, served),
         *_why_later(plan, node),
     ]
 
 
-def served_by(graph: Graph, owner: str) -> list[int]:
-    """Return the indices of the nodes that the replicas of ``owner`` serve, producers first."""
-    return [index for index in topological_order(graph) if graph.owner(graph.nodes[index].name).name == owner]
+def served_by_owners(graph: Graph) -> Served:
+    """Return which nodes the replicas of each node serve."""
+    served: dict[str, list[int]] = {}
+    for index in topological_order(graph):
+        served.setdefault(graph.owner(graph.nodes[index].name).name, []).append(index)
+    return served
 
 
 def _why_rows(plan: Plan, node: Node) -> Iterator[str]:
@@ -85,11 +92,11 @@ def _why_idle(summary: NodeSummary) -> Iterator[str]:
         yield f"{summary.idle:,} of {summary.replicas:,} replicas are idle: {least} cannot be divided further"
 
 
-def _why_shared_replicas(graph: Graph, node: Node) -> Iterator[str]:
-    served = [graph.nodes[index].name for index in served_by(graph, graph.owner(node.name).name)]
-    before = served[: served.index(node.name)]
+def _why_shared_replicas(graph: Graph, node: Node, served: Served) -> Iterator[str]:
+    names = [graph.nodes[index].name for index in served[graph.owner(node.name).name]]
+    before = names[: names.index(node.name)]
     if node.replicas_of is None:
-        shared = [name for name in served if name != node.name]
+        shared = [name for name in names if name != node.name]
         if shared:
             yield f"its replicas serve {', '.join(shared)} too, one node after the other"
     else:
