@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from flowsched.errors import GraphError, Problem, say_known
+from flowsched.graph.fields import say_short, say_value
 from flowsched.graph.keywords import say_keywords
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", description="letters, digits, _ and -")]
@@ -84,7 +85,7 @@ class Node:
         shown = [repr(self.name)]
         for item in fields(self)[1:]:
             value = getattr(self, item.name)
-            if value != item.default:
+            if type(value) is not type(item.default) or value != item.default:  # arrays compare cell by cell
                 shown.append(f"{item.name}={list(value) if isinstance(value, tuple) else value!r}")
         return f"Node({', '.join(shown)})"
 
@@ -131,7 +132,7 @@ class Graph:
         }
         problems: list[Problem] = find_problems(given)
         if problems:
-            raise GraphError(f"graph {name!r}", problems)
+            raise GraphError(f"graph {say_short(name)}", problems)
         if given["outputs"] is None:
             given["outputs"] = _unread(given["nodes"])
         for key, value in given.items():
@@ -145,7 +146,7 @@ class Graph:
         return iter(self.nodes)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._index
+        return isinstance(name, str) and name in self._index
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -156,12 +157,15 @@ class Graph:
         Raises:
             GraphError: no node has this name.
         """
-        try:
-            return self._index[name]
-        except KeyError:
-            mend = say_known(name, tuple(self._index), "nodes")
-            problem = Problem("unknown-node", f"node {name!r}", "there is no such node", mend)
-            raise GraphError(f"graph {self.name!r}", [problem]) from None
+        given: object = name
+        if isinstance(given, str) and given in self._index:
+            return self._index[given]
+        message = "there is no such node"
+        if not isinstance(given, str):
+            message = f"nodes are looked up by name, not by {say_value(given)}"
+        mend = say_known(str(name) if isinstance(given, str) else "", tuple(self._index), "nodes")
+        problem = Problem("unknown-node", f"node {say_short(given)}", message, mend)
+        raise GraphError(f"graph {self.name!r}", [problem])
 
     def owner(self, name: str) -> Node:
         """Return the node whose replicas serve ``name``: itself unless it says ``replicas_of``."""

@@ -22,11 +22,11 @@ def field_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
     for key in ("sources", "outputs"):
         if given[key] is not None or key == "sources":
             yield from _checked(names, given[key], "graph", (key,))
-        if given[key] == ():
+        if isinstance(given[key], tuple) and not given[key]:  # a user's type may compare in its own way
             yield Problem(
                 "empty", f"graph, {key}", f"{key} is empty", f"Name at least one of its {key}", (key,)
             )
-    if given["nodes"] == ():
+    if isinstance(given["nodes"], tuple) and not given["nodes"]:
         yield Problem("empty", "graph, nodes", "there are no nodes", "Declare at least one node", ("nodes",))
     if not isinstance(given["nodes"], tuple):
         message = f"nodes is {say_value(given['nodes'])}, not a list"
@@ -70,10 +70,10 @@ def _say_field_problem(kind: str, value: object, place: str, where: Where) -> Pr
     place = f"{place}, {field}"
     if kind == "greater_than_equal":
         mend = f"Give {field} as a whole number of 1 or more"
-        return Problem("too-small", place, f"{field} is {_cut_short(value)}", mend, where)
+        return Problem("too-small", place, f"{field} is {say_short(value)}", mend, where)
     if kind == "less_than_equal":
         mend = f"Give {field} as {MOST_COUNT} or less"
-        return Problem("too-large", place, f"{field} is {_cut_short(value)}", mend, where)
+        return Problem("too-large", place, f"{field} is {say_short(value)}", mend, where)
     if kind.startswith("int_"):
         allowed = "a whole number of 1 or more" + (", or leave it out" if field == "batch_size" else "")
         return Problem("wrong-type", place, got, f"Give {field} as {allowed}", where)
@@ -93,10 +93,11 @@ def say_value(value: object) -> str:
     >>> say_value(2.5), say_value(-(10**5000))
     ('2.5 (float)', 'less than -1e80 (int)')
     """
-    return f"{_cut_short(value)} ({type(value).__name__})"
+    return f"{say_short(value)} ({type(value).__name__})"
 
 
-def _cut_short(value: object, longest: int = 80) -> str:
+def say_short(value: object, longest: int = 80) -> str:
+    """Return any value that was given, cut short where it is long."""
     if isinstance(value, int) and abs(value) > 10**longest:  # Python writes no number of thousands of digits
         return f"more than 1e{longest}" if value > 0 else f"less than -1e{longest}"
     text = repr(value)

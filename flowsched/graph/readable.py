@@ -104,7 +104,9 @@ def _read_row(node: Any, where: Where, unsound: Collection[Where]) -> Row:
         after=_sound_names(node.after, (*where, "after"), unsound),
         replicas_of=() if shared is None else ((shared, (*where, "replicas_of")),),
         sizes={key: size for key, size in sizes.items() if size is not None},
-        reads_nothing=node.inputs == () and (*where, "inputs") not in unsound,
+        reads_nothing=isinstance(node.inputs, tuple)
+        and not node.inputs
+        and (*where, "inputs") not in unsound,
         shares=node.replicas_of is not None,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from flowsched.errors import FlowschedError, say_known
 from flowsched.graph import Graph
+from flowsched.graph.fields import say_short, say_value
 
 
 class ExplainError(FlowschedError):
@@ -30,11 +31,13 @@ class ExplainError(FlowschedError):
     def unknown_node(cls, graph: Graph, name: object) -> ExplainError:
         """``name`` is no node of the graph."""
         names = [node.name for node in graph]
-        if name in graph.sources:
-            mend = f"Name a node, e.g. one that reads it: {', '.join(graph.readers(str(name))) or names[0]}"
+        if isinstance(name, str) and name in graph.sources:
+            mend = f"Name a node, e.g. one that reads it: {', '.join(graph.readers(name)) or names[0]}"
             return cls(f"{name!r} is a source of graph {graph.name!r}, not a node", mend, code="unknown-node")
-        problem = f"graph {graph.name!r} has no node {name!r}"
-        return cls(problem, say_known(str(name), names, "nodes"), code="unknown-node")
+        problem = f"graph {graph.name!r} has no node {say_short(name)}"
+        return cls(
+            problem, say_known(name if isinstance(name, str) else "", names, "nodes"), code="unknown-node"
+        )
 
     @classmethod
     def unknown_producer(cls, graph: Graph, name: object) -> ExplainError:
@@ -59,12 +62,14 @@ class ExplainError(FlowschedError):
     def not_an_edge(cls, edge: object) -> ExplainError:
         """``edge`` does not name a producer and a consumer."""
         mend = "Write the two with an arrow between them: 'policy->reward'"
-        return cls(f"edge is {edge!r}, which is not a producer and a consumer", mend, code="not-an-edge")
+        return cls(
+            f"edge is {say_short(edge)}, which is not a producer and a consumer", mend, code="not-an-edge"
+        )
 
     @classmethod
     def not_a_sample(cls, sample: object) -> ExplainError:
         """``sample`` is not a whole number."""
-        problem = f"sample is {sample!r} ({type(sample).__name__}), which is not a whole number"
+        problem = f"sample is {say_value(sample)}, which is not a whole number"
         return cls(problem, "Give the sample's index in the step's input", code="not-a-sample")
 
     @classmethod
@@ -72,20 +77,24 @@ class ExplainError(FlowschedError):
         """``sample`` is not among the plan's ``samples``."""
         if not samples:
             return cls("the plan has no samples", "Plan for 1 sample or more", code="unknown-sample")
-        problem = f"there is no sample {sample:,}: the plan has {samples:,}"
+        problem = f"there is no sample {_say_number(sample)}: the plan has {samples:,}"
         return cls(problem, f"Ask for a sample from 0 to {samples - 1}", code="unknown-sample")
 
     @classmethod
     def not_a_replica(cls, replica: object) -> ExplainError:
         """``replica`` does not name a node and an index."""
         mend = "Write the two with a dot between them: 'policy.1'"
-        return cls(f"replica is {replica!r}, which is not a node and an index", mend, code="not-a-replica")
+        return cls(
+            f"replica is {say_short(replica)}, which is not a node and an index", mend, code="not-a-replica"
+        )
 
     @classmethod
     def no_such_replica(cls, node: str, index: int, replicas: int) -> ExplainError:
         """The node has fewer replicas."""
         last = replicas - 1
-        problem = f"node {node!r} has no replica {index}: it is served by {replicas}, counted from 0"
+        problem = (
+            f"node {node!r} has no replica {_say_number(index)}: it is served by {replicas}, counted from 0"
+        )
         mend = f"Ask for '{node}.0'" + (f" to '{node}.{last}'" if last else "")
         return cls(problem, mend, code="unknown-replica")
 
@@ -107,8 +116,14 @@ class ExplainError(FlowschedError):
     def low_limit(cls, limit: object) -> ExplainError:
         """``limit`` leaves no room for the first and the last."""
         return cls(
-            f"limit is {limit!r}", "Give a whole number of 2 or more, or None for all", code="low-limit"
+            f"limit is {say_short(limit)}",
+            "Give a whole number of 2 or more, or None for all",
+            code="low-limit",
         )
+
+
+def _say_number(number: int) -> str:
+    return f"{number:,}" if abs(number) < 2**63 else say_short(number)
 
 
 def _rebuild(kind: type[ExplainError], problem: str, mend: str, code: str) -> ExplainError:

@@ -15,7 +15,7 @@ from flowsched.inspect.explain_sample_at import (
 )
 from flowsched.inspect.explanation import Explanation
 from flowsched.inspect.hints import PYTHON_HINTS, Hints
-from flowsched.inspect.subjects import Edge, Replica, find_edge, find_node, find_replica, find_sample
+from flowsched.inspect.subjects import Edge, Replica, find_edge, find_node, find_replica, find_sample, whole
 from flowsched.plan import Plan
 
 _TOGETHER = ({"node", "sample"}, {"node", "replica"}, {"edge", "sample"}, {"sample", "replica"})
@@ -67,7 +67,7 @@ def explain(
     given = [name for name, value in asked.items() if value is not None]
     if len(given) > 1 and set(given) not in _TOGETHER:
         raise ExplainError.mixed(given)
-    if limit is not None and limit < 2:
+    if limit is not None and ((most := whole(limit)) is None or most < 2):
         raise ExplainError.low_limit(limit)
     index = None if node is None else find_node(plan, node)
     ends = None if edge is None else find_edge(plan, edge)

@@ -13,7 +13,6 @@ from flowsched.inspect.arithmetic import count
 from flowsched.inspect.summary import NodeSummary
 from flowsched.plan import Plan
 
-
 Served = Mapping[str, Sequence[int]]
 """For each node with replicas of its own, the indices of the nodes that these serve, producers first."""
 

@@ -12,7 +12,7 @@ from flowsched.plan import Plan
 Edge = str | tuple[str, str]
 Replica = str | tuple[str, int]
 
-_REPLICA = re.compile(r"\s*(?P<node>[^.\s]+)\.(?P<index>\d+)\s*")
+_REPLICA = re.compile(r"\s*(?P<node>[^.\s]+)\.(?P<index>\d{1,18})\s*")
 
 
 def find_node(plan: Plan, name: object) -> int:
@@ -33,7 +33,7 @@ def find_edge(plan: Plan, edge: object) -> tuple[int, int]:
         ExplainError: it is not written as an edge, or there is no such edge.
     """
     ends = [part.strip() for part in edge.split("->")] if isinstance(edge, str) else edge
-    if not isinstance(ends, list | tuple) or len(ends) != 2 or not all(ends):
+    if not isinstance(ends, list | tuple) or len(ends) != 2 or not all(map(_is_name, ends)):
         raise ExplainError.not_an_edge(edge)
     producer, consumer = ends
     if producer not in plan.graph.sources and producer not in plan.graph:
@@ -51,7 +51,7 @@ def find_sample(plan: Plan, sample: object) -> int:
     Raises:
         ExplainError: it is not a whole number, or the plan has no such sample.
     """
-    number = _whole(sample)
+    number = whole(sample)
     if number is None:
         raise ExplainError.not_a_sample(sample)
     if not 0 <= number < plan.samples:
@@ -78,14 +78,21 @@ def _parse_replica(replica: object) -> tuple[str, int]:
         if match:
             return match["node"], int(match["index"])
     elif isinstance(replica, list | tuple) and len(replica) == 2:
-        name, place = replica[0], _whole(replica[1])
+        name, place = replica[0], whole(replica[1])
         if isinstance(name, str) and place is not None:
             return name, place
     raise ExplainError.not_a_replica(replica)
 
 
-def _whole(value: object) -> int | None:
+def _is_name(end: object) -> bool:
+    return isinstance(end, str) and bool(end)
+
+
+def whole(value: object) -> int | None:
     """Return a whole number of any integer type, numpy's too; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return None
-    return index(value)
+    try:
+        return index(value)
+    except TypeError:  # an array says that it has an index, and has one only where it holds one number
+        return None

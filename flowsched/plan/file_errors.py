@@ -15,16 +15,20 @@ def other_suffix(file: Path, known: Sequence[str]) -> PlanFileError:
     return PlanFileError(file, f"it has {suffix}, which says no format", mend)
 
 
-def unwritable(file: Path, error: OSError) -> PlanFileError:
+def unwritable(file: Path, error: OSError | ValueError) -> PlanFileError:
     """The operating system does not let it be written."""
-    reason = f"it cannot be written: {error.strerror or error}"
+    reason = f"it cannot be written: {_say_cause(error)}"
     return PlanFileError(file, reason, "Give a path in a folder that exists and can be written to")
 
 
-def unreadable(file: Path, error: OSError) -> PlanFileError:
+def unreadable(file: Path, error: OSError | ValueError) -> PlanFileError:
     """The operating system does not let it be read."""
-    reason = f"it cannot be read: {error.strerror or error}"
+    reason = f"it cannot be read: {_say_cause(error)}"
     return PlanFileError(file, reason, "Give the path of a file that plan.save(path) wrote")
+
+
+def _say_cause(error: OSError | ValueError) -> str:
+    return str(getattr(error, "strerror", None) or error)
 
 
 def damaged(file: Path, reason: str) -> PlanFileError:

@@ -42,7 +42,7 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
     data = plan.to_json().encode() if file.suffix == ".json" else write_npz(_header(plan), plan.table)
     try:
         replace_file(file, data)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a path that holds a zero byte
         raise file_errors.unwritable(file, error) from error
 
 
@@ -60,7 +60,7 @@ def load_plan(path: str | os.PathLike[str], graph: Graph | None = None) -> Plan:
     file = _path(path)
     try:
         data = file.read_bytes()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a path that holds a zero byte
         raise file_errors.unreadable(file, error) from error
     header, columns = _parse_json(file, data) if file.suffix == ".json" else read_npz(file, data)
     _check_header(file, header)

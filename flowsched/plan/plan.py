@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -236,8 +236,15 @@ class NodePlan:
     def __iter__(self) -> Iterator[Call]:
         return map(self.plan.call, self.numbers)
 
-    def __getitem__(self, at: int) -> Call:
-        return self.plan.call(self.numbers[at])
+    @overload
+    def __getitem__(self, at: int) -> Call: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Call]: ...
+
+    def __getitem__(self, at: int | slice) -> Call | list[Call]:
+        numbers = self.numbers[at]
+        return list(map(self.plan.call, numbers)) if isinstance(numbers, range) else self.plan.call(numbers)
 
     def __repr__(self) -> str:
         return f"<NodePlan {self.name}: {len(self)} calls>"

@@ -383,3 +383,11 @@ def test_a_saved_file_replaces_the_former_one_and_can_be_read_by_those_whom_the_
     assert load_plan(file) == plan
     assert stat.S_IMODE(file.stat().st_mode) == 0o644
     assert list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("name", ["\0.json", "\0.npz", "plan\udcff\0.json"])
+def test_a_path_that_no_file_can_have_is_refused(name: str) -> None:
+    with pytest.raises(PlanFileError, match="cannot be read"):
+        load_plan(name)
+    with pytest.raises(PlanFileError, match="cannot be written"):
+        save_plan(fs.compile(_graph(), samples=16), name)
