@@ -112,7 +112,8 @@ class Session:
         self.graph = graph
         self._binding = bind_models(graph, models)
         self._seed = checked_whole("seed", seed, 0)
-        self._limit = None if max_in_flight is None else checked_whole("max_in_flight", max_in_flight, 1)
+        limit = None if max_in_flight is None else checked_whole("max_in_flight", max_in_flight, 1)
+        self._limits = [limit or _CALLS_A_REPLICA * graph.owner(node.name).replicas for node in graph]
         self._observer = None if observer is None else _OneAtATime(observer)
         self._programs: OrderedDict[int, Program] = OrderedDict()
         self._steps = 0
@@ -229,8 +230,7 @@ class Session:
 
     def _make_step(self, program: Program, inputs: Mapping[str, Batch]) -> Step:
         graph = self.graph
-        limits = [self._limit or _CALLS_A_REPLICA * graph.owner(node.name).replicas for node in graph]
-        window = [max(limit, span) for limit, span in zip(limits, program.spans, strict=True)]
+        window = [max(limit, span) for limit, span in zip(self._limits, program.spans, strict=True)]
         step = Step(
             program, self._binding, [inputs[name] for name in graph.sources], self._steps, self._seed, window
         )

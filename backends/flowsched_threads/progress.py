@@ -59,20 +59,20 @@ class StepProgress:
                 del error  # or its traceback and this frame would keep each other alive
         return self.outputs
 
-    def end_call(self, call: int, output: Batch) -> int | None:
+    def end_call(self, links: Links, output: Batch) -> Links | None:
         """Note that a call has ended; return the next one in its replica's queue if that can start now."""
-        links = self._program.links(call)
         following = None
         with self._lock:
             if self._cancelled:
                 return None
-            self.outputs[call] = output
-            for waiting in self._freed(call, links):
-                self._waits[waiting] -= 1
-                if self._waits[waiting]:
+            self.outputs[links.call] = output
+            waits = self._waits
+            for waiting in self._freed(links):
+                waits[waiting] -= 1
+                if waits[waiting]:
                     continue
                 if waiting == links.successor:
-                    following = waiting
+                    following = self._program.links(waiting)
                 else:
                     self._hand_out(waiting)
             self._left -= 1
@@ -97,19 +97,20 @@ class StepProgress:
         """Whether the step has failed, was interrupted or is over."""
         return self._cancelled
 
-    def _freed(self, call: int, links: Links) -> Iterable[int]:
-        """Return the calls that wait for one thing less now that ``call`` has ended, and let go of what it read."""
+    def _freed(self, links: Links) -> Iterable[int]:
+        """Return the calls that wait for one thing less now that a call has ended, and let go of what it read."""
         readers, released = self._readers, []
         for producer in links.producers:
             readers[producer] -= 1
             if not readers[producer]:
                 released.append(producer)
-                if not self._program.links(producer).is_output:
-                    self.outputs[producer] = None
+        for producer in released:
+            if not self._program.links(producer).is_output:
+                self.outputs[producer] = None
         if not self._gates.any:
             return links.followers
-        if not readers[call]:
-            released.append(call)
+        if not readers[links.call]:
+            released.append(links.call)
         return (*links.followers, *self._opened(links, released))
 
     def _opened(self, links: Links, released: Sequence[int]) -> Iterable[int]:
@@ -120,4 +121,4 @@ class StepProgress:
 
     def _hand_out(self, call: int) -> None:
         links = self._program.links(call)
-        self._queues[links.owner][links.replica].put((self, call))
+        self._queues[links.owner][links.replica].put((self, links))

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import Any, TypeAlias
 
-from flowsched.backend import Deployment, ReplicaContext
+from flowsched.backend import Deployment, Links, ReplicaContext
 from flowsched.errors import BuildError
 from flowsched.events import CallEnded, Observer, ReplicaBuilt
 from flowsched_threads.progress import StepProgress
 
-Work: TypeAlias = tuple[StepProgress, int] | None
-"""A call to run, as its step and its number; None ends the replica."""
+Work: TypeAlias = tuple[StepProgress, Links] | None
+"""A call to run, as its step and what it has to do with others; None ends the replica."""
 
 _Workers: TypeAlias = Mapping[int, Callable[..., Any]]  # by index of the node
 
@@ -32,8 +32,8 @@ def serve(
         return
     built.put(None)
     while (work := queue.get()) is not None:
-        progress, call = work
-        _run_calls(progress, call, workers, context.device, deployment.observer)
+        progress, links = work
+        _run_calls(progress, links, workers, context.device, deployment.observer)
         del work, progress  # or an idle thread would keep the last step's batches alive
 
 
@@ -60,23 +60,21 @@ def _build(deployment: Deployment, context: ReplicaContext) -> _Workers:
 
 
 def _run_calls(
-    progress: StepProgress, call: int, workers: _Workers, device: str | None, observer: Observer | None
+    progress: StepProgress, first: Links, workers: _Workers, device: str | None, observer: Observer | None
 ) -> None:
     """Run a call, and those after it in the replica's queue for as long as they are ready."""
     step = progress.step
-    following: int | None = call
+    links: Links | None = first
     try:
-        while following is not None and not progress.is_cancelled():
-            call = following
-            batches = step.gather(call, progress.outputs)
-            worker = workers[step.program.links(call).node]
+        while links is not None and not progress.is_cancelled():
+            batches = step.gather(links, progress.outputs)
             began = time.perf_counter()
-            output = step.run(call, worker, batches, device, progress.is_cancelled)
+            output = step.run(links, workers[links.node], batches, device, progress.is_cancelled)
             del batches  # views keep their whole batch alive
             if observer is not None:
                 seconds = time.perf_counter() - began
-                observer(CallEnded(step.number, *step.coordinates(call), seconds))
-            following = progress.end_call(call, output)
+                observer(CallEnded(step.number, *step.coordinates(links.call), seconds))
+            links = progress.end_call(links, output)
             del output
     except BaseException as error:  # noqa: BLE001 - likewise
         progress.fail(error)

@@ -36,6 +36,7 @@ class Links:
     """What one call has to do with others.
 
     Attributes:
+        call: number of the call.
         node: index of its node.
         owner: name of the node that owns its replica.
         replica: index of the replica.
@@ -49,6 +50,7 @@ class Links:
         is_output: whether what it makes belongs to an output of the graph.
     """
 
+    call: int
     node: int
     owner: str
     replica: int
@@ -162,6 +164,7 @@ class Program:
         readers = tuple(self._reader[self._reader_at[call] : self._reader_at[call + 1]].tolist())
         successor = int(self._successor[call])
         return Links(
+            call=call,
             node=index,
             owner=plan.graph.owner(node.name).name,
             replica=int(plan.table.replica[call]),

@@ -28,7 +28,7 @@ from flowsched.plan import Plan
 from flowsched.runtime.binding import Binding
 from flowsched.runtime.context import Context, draw_entropy
 from flowsched.runtime.outputs import Outputs
-from flowsched.runtime.program import Program, Read
+from flowsched.runtime.program import Links, Program, Read
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,9 @@ class Step:
             output of the first of them is still needed.
     """
 
+    # Of each node: the structure of its first output, dtype and row shape where that is a plain array, and
+    # whether later outputs had rows of other shapes.
+
     program: Program
     binding: Binding
     inputs: Sequence[Batch]
@@ -52,59 +55,58 @@ class Step:
     seed: int
     window: Sequence[int]
     _structures: dict[str, tuple[Structure, int]] = field(default_factory=dict, init=False)
-    _plain: dict[int, object] = field(default_factory=dict, init=False)  # the last array that was found right
-    _uneven: set[str] = field(
-        default_factory=set, init=False
-    )  # nodes whose calls made rows of several shapes
+    _plain: dict[int, tuple[Any, tuple[int, ...]]] = field(
+        default_factory=dict, init=False
+    )  # the last array that was found right
+    _uneven: set[str] = field(default_factory=set, init=False)
 
     @property
     def plan(self) -> Plan:
         """The plan."""
         return self.program.plan
 
-    def gather(self, call: int, outputs: Mapping[int, Batch] | Sequence[Batch]) -> list[Batch]:
-        """Return one batch for each input of ``call``.
+    def gather(self, links: Links, outputs: Mapping[int, Batch] | Sequence[Batch]) -> list[Batch]:
+        """Return one batch for each input of a call.
 
         Args:
-            call: number of the call.
+            links: what the call has to do with others.
             outputs: by number, the output of every call that it reads from.
 
         Raises:
             OutputError: fragments of one input do not fit together.
         """
-        inputs, links = self.inputs, self.program.links(call)
+        inputs = self.inputs
         try:
             if links.slices is not None:
                 return [
                     share(inputs[-1 - producer] if producer < 0 else outputs[producer], start, stop)
                     for producer, start, stop in links.slices
                 ]
-            return [self._join(call, at, read, outputs) for at, read in enumerate(links.reads)]
+            return [self._join(links, at, read, outputs) for at, read in enumerate(links.reads)]
         except OutputError:
             raise
         except Exception as error:  # out of memory, or what a column of the user's own type raises
             problem = f"its inputs cannot be cut and joined: {say_exception(error)}"
-            raise OutputError(problem, "The cause stands above", **self.place(call)) from error
+            raise OutputError(problem, "The cause stands above", **self.place(links.call)) from error
 
     def run(
         self,
-        call: int,
+        links: Links,
         worker: Callable[..., Any],
         batches: Sequence[Batch],
         device: str | None,
         cancelled: Callable[[], bool],
     ) -> Batch:
-        """Call ``worker`` on the batches of ``call`` and return what it returned, once that is checked.
+        """Call ``worker`` on the batches of a call and return what it returned, once that is checked.
 
         Raises:
             WorkerError: the worker raised; its exception is the cause.
             OutputError: it returned other rows or other columns than it must.
         """
-        links = self.program.links(call)
         node = self._nodes[links.node]
         try:
             if node.wants_context:
-                result = worker(*batches, context=self._context(call, device, cancelled))
+                result = worker(*batches, context=self._context(links.call, device, cancelled))
             else:
                 result = worker(*batches)
         except BaseException as error:  # also a worker's SystemExit is told with its place
@@ -112,11 +114,13 @@ class Step:
             with suppress(Exception):
                 error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
             raise WorkerError(
-                **self.place(call), cause=error, mend=self._mend(call, batches, error)
+                **self.place(links.call), cause=error, mend=self._mend(links, batches, error)
             ) from error
-        if type(result) is np.ndarray and self._plain.get(links.node) == _describe(result, links.made):
-            return result
-        return self._checked(call, node, result)
+        if type(result) is np.ndarray and links.node in self._plain:
+            dtype, trailing = self._plain[links.node]
+            if result.dtype == dtype and result.shape == (links.made, *trailing):
+                return result
+        return self._checked(links, node, result)
 
     def collect(self, outputs: Sequence[Batch]) -> Outputs:
         """Return the batches of the graph's outputs.
@@ -163,17 +167,19 @@ class Step:
             "samples": self.plan.samples_of(call),
         }
 
-    def _join(self, call: int, at: int, read: Read, outputs: Mapping[int, Batch] | Sequence[Batch]) -> Batch:
+    def _join(
+        self, links: Links, at: int, read: Read, outputs: Mapping[int, Batch] | Sequence[Batch]
+    ) -> Batch:
         parts = [
             share(self.inputs[-1 - producer] if producer < 0 else outputs[producer], start, stop)
             for producer, start, stop in read.fragments
         ]
-        name = self.plan.graph.nodes[self.program.links(call).node].inputs[at]
+        name = self.plan.graph.nodes[links.node].inputs[at]
         bound = self.binding.nodes.get(name)
         try:
             return spread(concat(parts, bound.padding if bound else None), read.start, read.stop, read.times)
         except BatchError as error:
-            raise self._unreadable(call, read, error) from error
+            raise self._unreadable(links.call, read, error) from error
 
     def _unreadable(self, call: int, read: Read, error: BatchError) -> RunError:
         shown, left = read.fragments[:4], len(read.fragments) - 4
@@ -204,9 +210,9 @@ class Step:
             entropy,
         )
 
-    def _mend(self, call: int, batches: Sequence[Batch], error: BaseException) -> str:
+    def _mend(self, links: Links, batches: Sequence[Batch], error: BaseException) -> str:
         """Return what may be behind an exception that a worker raised, as far as flowsched knows."""
-        inputs = self.plan.graph.nodes[self.program.links(call).node].inputs
+        inputs = self.plan.graph.nodes[links.node].inputs
         missing = [name for name, batch in zip(inputs, batches, strict=True) if batch is None]
         if missing:
             return f"Its input {missing[0]!r} was None: does the worker of {missing[0]!r} forget to return?"
@@ -214,7 +220,7 @@ class Step:
             return "Batches are shared with other nodes: copy an array before writing into it"
         return ""
 
-    def _checked(self, call: int, node: _NodeRun, result: Batch) -> Batch:
+    def _checked(self, links: Links, node: _NodeRun, result: Batch) -> Batch:
         """Return what a worker returned, with the columns that its model declares beside, or refuse it."""
         try:
             if node.lengths:
@@ -223,26 +229,25 @@ class Step:
             found = structure(result)
         except BatchError as error:
             raise OutputError(
-                f"its output is no batch: {error.problem}", error.mend, **self.place(call)
+                f"its output is no batch: {error.problem}", error.mend, **self.place(links.call)
             ) from error
         except Exception as error:  # endless nesting, or what a column of the user's own type raises
             problem = f"its output cannot be looked into: {say_exception(error)}"
-            raise OutputError(problem, "The cause stands above", **self.place(call)) from error
-        expected = self.program.links(call).made
+            raise OutputError(problem, "The cause stands above", **self.place(links.call)) from error
+        expected = links.made
         if rows is not None and rows != expected:
-            raise self._wrong_rows(call, rows, expected)
-        first, first_call = self._structures.setdefault(node.name, (found, call))
+            raise self._wrong_rows(links.call, rows, expected)
+        first, first_call = self._structures.setdefault(node.name, (found, links.call))
         if found == first:
-            links = self.program.links(call)
             if type(result) is np.ndarray:
-                self._plain[links.node] = _describe(result, links.made)
+                self._plain[links.node] = result.dtype, result.shape[1:]
             return result
         self._uneven.add(node.name)
         if found.columns != first.columns:
             problem = f"its output differs from that of {self._say(first_call)}: "
             problem += "; ".join(differences(first, found))
             mend = "Return the same columns, of the same kinds and dtypes, from every call of a node"
-            raise OutputError(problem, mend, **self.place(call))
+            raise OutputError(problem, mend, **self.place(links.call))
         return result
 
     def _wrong_rows(self, call: int, rows: int, expected: int) -> RunError:
@@ -282,11 +287,6 @@ class Step:
             )
             for node in self.plan.graph
         )
-
-
-def _describe(array: np.ndarray[Any, Any], rows: int) -> object:
-    """Return what to compare of arrays that must be alike, and whether they have the rows that they must."""
-    return array.dtype, array.shape[1:], array.shape[:1] == (rows,)
 
 
 @dataclass(frozen=True)
