@@ -45,19 +45,16 @@ class Step:
             output of the first of them is still needed.
     """
 
-    # Of each node: the structure of its first output, dtype and row shape where that is a plain array, and
-    # whether later outputs had rows of other shapes.
-
     program: Program
     binding: Binding
     inputs: Sequence[Batch]
     number: int
     seed: int
     window: Sequence[int]
+    # What is known of each node's output: the structure of the first, dtype and shape of rows where that is a
+    # plain array, and the nodes whose later outputs had rows of other shapes.
     _structures: dict[str, tuple[Structure, int]] = field(default_factory=dict, init=False)
-    _plain: dict[int, tuple[Any, tuple[int, ...]]] = field(
-        default_factory=dict, init=False
-    )  # the last array that was found right
+    _plain: dict[int, tuple[Any, tuple[int, ...]]] = field(default_factory=dict, init=False)
     _uneven: set[str] = field(default_factory=set, init=False)
 
     @property
