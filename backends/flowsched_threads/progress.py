@@ -26,6 +26,7 @@ class StepProgress:
     def __init__(self, step: Step, queues: Mapping[str, Sequence[SimpleQueue[Any]]]) -> None:
         self.step = step
         self._program = program = step.program
+        self._links = program.links
         self.outputs: list[Batch] = [None] * program.plan.table.calls
         self._queues = queues
         self._waits: list[int] = program.waits.tolist()
@@ -72,7 +73,7 @@ class StepProgress:
                 if waits[waiting]:
                     continue
                 if waiting == links.successor:
-                    following = self._program.links(waiting)
+                    following = self._links[waiting]
                 else:
                     self._hand_out(waiting)
             self._left -= 1
@@ -105,7 +106,7 @@ class StepProgress:
             if not readers[producer]:
                 released.append(producer)
         for producer in released:
-            if not self._program.links(producer).is_output:
+            if not self._links[producer].is_output:
                 self.outputs[producer] = None
         if not self._gates.any:
             return links.followers
@@ -117,8 +118,8 @@ class StepProgress:
         """Yield the calls that a gate no longer holds back."""
         yield from self._gates.end_call(links.node)
         for call in released:
-            yield from self._gates.release(call, self._program.links(call).node)
+            yield from self._gates.release(call, self._links[call].node)
 
     def _hand_out(self, call: int) -> None:
-        links = self._program.links(call)
+        links = self._links[call]
         self._queues[links.owner][links.replica].put((self, links))

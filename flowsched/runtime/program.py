@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import overload
 
 import numpy as np
 
 from flowsched.plan import Plan
 from flowsched.plan.table import Int64
 
-_CACHED_CALLS = 65_536
+_KEPT_CALLS = 65_536  # in plans of more, what a call has to do with others is found anew when it runs
 
 
 @dataclass(frozen=True)
@@ -95,16 +97,13 @@ class Program:
         for index, node in enumerate(plan.graph.nodes):
             start, stop = plan.call_offsets[index : index + 2]
             self.waits[start:stop] += sum(len(plan[name]) > 0 for name in node.after)
-        self._links: dict[int, Links] = {}
 
-    def links(self, call: int) -> Links:
-        """Return what the call with this number has to do with others."""
-        found = self._links.get(call)
-        if found is None:
-            found = self._find_links(call)
-            if len(self._links) < _CACHED_CALLS:
-                self._links[call] = found
-        return found
+    @cached_property
+    def links(self) -> Sequence[Links]:
+        """What each call has to do with others, by its number."""
+        calls = self.plan.table.calls
+        found = _OnDemand(calls, self._find_links)
+        return found if calls > _KEPT_CALLS else list(found)
 
     @cached_property
     def first_calls(self) -> list[int]:
@@ -196,3 +195,23 @@ class Program:
         producer = int(table.producer[at])
         shift = self.plan.made_rows(producer)[0] if producer >= 0 else 0
         return producer, int(table.fragment_start[at]) - shift, int(table.fragment_stop[at]) - shift
+
+
+class _OnDemand(Sequence[Links]):
+    """A sequence whose elements are made when they are asked for."""
+
+    def __init__(self, length: int, make: Callable[[int], Links]) -> None:
+        self._length = length
+        self._make = make
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, at: int) -> Links: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Links]: ...
+    def __getitem__(self, at: int | slice) -> Links | Sequence[Links]:
+        if isinstance(at, slice):
+            return [self._make(call) for call in range(self._length)[at]]
+        return self._make(range(self._length)[at])

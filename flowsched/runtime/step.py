@@ -145,7 +145,7 @@ class Step:
 
     def node_name(self, call: int) -> str:
         """Return the name of the call's node."""
-        return self.plan.graph.nodes[self.program.links(call).node].name
+        return self.plan.graph.nodes[self.program.links[call].node].name
 
     def coordinates(self, call: int) -> tuple[str, int, int, int]:
         """Return the call's node, replica, position and rows read."""

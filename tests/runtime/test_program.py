@@ -38,11 +38,11 @@ def test_readers_and_producers_are_the_two_ends_of_the_fragments(work: Workload)
     program = Program(plan)
     readers: dict[int, list[int]] = {call: [] for call in range(plan.table.calls)}
     for call, producers in enumerate(_producers(plan)):
-        assert list(program.links(call).producers) == producers
+        assert list(program.links[call].producers) == producers
         for producer in producers:
             readers[producer].append(call)
     for call, expected in readers.items():
-        assert list(program.links(call).readers) == expected
+        assert list(program.links[call].readers) == expected
         assert program.readers[call] == len(expected)
 
 
@@ -53,8 +53,8 @@ def test_successors_are_the_next_in_each_replicas_queue(work: Workload) -> None:
     program = Program(plan)
     for replica, queue in _queues(plan).items():
         for call, following in zip(queue, [*queue[1:], -1], strict=True):
-            assert program.links(call).successor == following
-            assert (program.links(call).owner, program.links(call).replica) == replica
+            assert program.links[call].successor == following
+            assert (program.links[call].owner, program.links[call].replica) == replica
 
 
 @settings(max_examples=60, deadline=None)
@@ -77,7 +77,7 @@ def test_reads_give_each_row_of_a_call_its_own_row_of_each_input(work: Workload)
     for call in range(plan.table.calls):
         start, stop = int(plan.table.start[call]), int(plan.table.stop[call])
         times = plan.rows[plan.call(call).node].times
-        for read, each in zip(program.links(call).reads, times, strict=True):
+        for read, each in zip(program.links[call].reads, times, strict=True):
             found: list[int] = []
             for producer, first, last in read.fragments:
                 shift = plan.made_rows(producer)[0] if producer >= 0 else 0
@@ -120,4 +120,4 @@ def test_a_plan_of_no_samples_has_no_calls() -> None:
 def test_outputs_are_those_of_the_graph() -> None:
     graph = fs.Graph("two", ["x"], [fs.Node("a", ["x"], batch_size=1), fs.Node("b", ["a"])], outputs=["a"])
     plan = fs.compile(graph, 2)
-    assert [Program(plan).links(call).is_output for call in range(3)] == [True, True, False]
+    assert [Program(plan).links[call].is_output for call in range(3)] == [True, True, False]
