@@ -14,20 +14,20 @@ from flowsched.backend.discovery import make_backend
 from flowsched.backend.interface import Backend, Deployment, Running
 from flowsched.batch import Batch
 from flowsched.check import check_plan
-from flowsched.errors import InputError, PlanError, Problem, SessionError, say_exception
-from flowsched.events import Event, Observer, StepEnded, StepFailed, StepStarted
+from flowsched.errors import PlanError, Problem, SessionError
+from flowsched.events import Observer, StepEnded, StepFailed, StepStarted
 from flowsched.graph import Graph
 from flowsched.plan import Plan
 from flowsched.planner import compile_plan
 from flowsched.runtime.binding import bind_models
 from flowsched.runtime.inputs import checked_whole, count_inputs, refuse_other_kind, refuse_other_rows
+from flowsched.runtime.observing import OneAtATime
 from flowsched.runtime.outputs import Outputs
 from flowsched.runtime.program import Program
 from flowsched.runtime.step import Step
 
 _CACHED_PLANS = 16
 _CALLS_A_REPLICA = 4
-_PATIENCE = 0.5  # seconds that a failure waits for an observer that is in the middle of another event
 
 
 def run(
@@ -114,7 +114,7 @@ class Session:
         self._seed = checked_whole("seed", seed, 0)
         limit = None if max_in_flight is None else checked_whole("max_in_flight", max_in_flight, 1)
         self._limits = [limit or _CALLS_A_REPLICA * graph.owner(node.name).replicas for node in graph]
-        self._observer = None if observer is None else _OneAtATime(observer)
+        self._observer = None if observer is None else OneAtATime(observer)
         self._programs: OrderedDict[int, Program] = OrderedDict()
         self._steps = 0
         self._lock = threading.Lock()
@@ -236,49 +236,6 @@ class Session:
         )
         self._steps += 1
         return step
-
-
-class _OneAtATime:
-    """An observer that the threads of a backend can call, wrapped around one that need not be prepared for it.
-
-    It passes nothing on once a step has failed: other replicas may still be in the middle of a call then.
-    """
-
-    def __init__(self, observer: Observer) -> None:
-        given: object = observer
-        if not callable(given):
-            problem = Problem(
-                "wrong-type", "observer", f"{given!r} cannot be called", "Give a function of one event"
-            )
-            raise InputError("session", [problem])
-        self._observer = observer
-        self._lock = threading.Lock()
-        self._over = False
-
-    def __call__(self, event: Event) -> None:
-        with self._lock:
-            if not self._over:
-                self._observer(event)
-
-    def tell_failure(self, event: StepFailed) -> None:
-        """Pass on the last event, unless the observer is busy: the failure does not wait for it.
-
-        What the observer itself raises at the event is noted on the failure.
-        """
-        self._over = True
-        if not self._lock.acquire(timeout=_PATIENCE):
-            return
-        try:
-            self._observer(event)
-        except BaseException as second:  # noqa: BLE001 - a later error must not hide the first one
-            said = f"The observer then failed on {type(event).__name__}: {say_exception(second)}"
-            event.error.add_note(said)
-        finally:
-            self._lock.release()
-
-    def mute(self) -> None:
-        """Pass nothing on any more."""
-        self._over = True
 
 
 def _refuse_no_plan(plan: Plan) -> None:
