@@ -19,17 +19,14 @@ class Gates:
     """
 
     def __init__(self, program: Program, window: Sequence[int]) -> None:
-        graph, numbers = program.plan.graph, program.numbers
+        numbers = program.numbers
         self._window = window
         self._stop = {i: own.stop for i, own in enumerate(numbers) if len(own) > window[i]}
         self._oldest = {i: numbers[i].start for i in self._stop}
-        self._released = bytearray(program.plan.table.calls) if self._stop else bytearray()
-        self._waiting: dict[int, list[range]] = {}
-        for own, node in zip(numbers, graph, strict=True):
-            for name in node.after:
-                self._waiting.setdefault(graph.index(name), []).append(own)
-        self._left = {i: len(numbers[i]) for i in self._waiting}
-        self.any = bool(self._stop or self._waiting)
+        self._released = bytearray(program.plan.table.calls if self._stop else 0)
+        self._awaited = program.awaited
+        self._left = {i: len(numbers[i]) for i in self._awaited}
+        self.any = bool(self._stop or self._awaited)
 
     def shut(self) -> Iterator[int]:
         """Yield the calls that are outside their window at the start."""
@@ -43,7 +40,7 @@ class Gates:
         self._left[node] -= 1
         if self._left[node]:
             return ()
-        return (waiting for numbers in self._waiting[node] for waiting in numbers)
+        return (waiting for numbers in self._awaited[node] for waiting in numbers)
 
     def release(self, call: int, node: int) -> Iterable[int]:
         """Note that the output of a call of a node is no longer needed; return the calls that enter the window."""

@@ -20,28 +20,31 @@ class StepProgress:
 
     Attributes:
         step: the step.
-        outputs: by number, the output of every call that has ended and is still needed.
+        outputs: by number, the output of every call that has ended and is still needed; from the end, as sources
+            are numbered, the step's inputs.
+        cancelled: whether the step has failed, was interrupted or is over.
     """
 
     def __init__(self, step: Step, queues: Mapping[str, Sequence[SimpleQueue[Any]]]) -> None:
         self.step = step
         self._program = program = step.program
         self._links = program.links
-        self.outputs: list[Batch] = [None] * program.plan.table.calls
+        calls = program.plan.table.calls
+        self.outputs: list[Batch] = [*[None] * calls, *reversed(step.inputs)]
         self._queues = queues
         self._waits: list[int] = program.waits.tolist()
         self._readers: list[int] = program.readers.tolist()
-        self._left = len(self.outputs)
+        self._left = calls
         self._lock = threading.Lock()
         self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
-        self._cancelled = False
+        self.cancelled = False
         self._gates = Gates(program, step.window)
         for call in self._gates.shut():
             self._waits[call] += 1
 
     def begin(self) -> None:
         """Hand out the calls that wait for nothing."""
-        if not self.outputs:
+        if not self._left:
             self._ended.put(None)
         for call in [call for call in self._program.first_calls if not self._waits[call]]:
             self._hand_out(call)
@@ -64,13 +67,13 @@ class StepProgress:
         """Note that a call has ended; return the next one in its replica's queue if that can start now."""
         following = None
         with self._lock:
-            if self._cancelled:
+            if self.cancelled:
                 return None
             self.outputs[links.call] = output
             waits = self._waits
             for waiting in self._freed(links):
-                waits[waiting] -= 1
-                if waits[waiting]:
+                left = waits[waiting] = waits[waiting] - 1
+                if left:
                     continue
                 if waiting == links.successor:
                     following = self._links[waiting]
@@ -84,30 +87,29 @@ class StepProgress:
     def fail(self, error: BaseException) -> None:
         """End the step with ``error``, unless it has ended before."""
         with self._lock:
-            if not self._cancelled:
-                self._cancelled = True
+            if not self.cancelled:
+                self.cancelled = True
                 self._ended.put(error)
 
     def cancel(self) -> None:
         """Start no further call."""
         with self._lock:
-            self._cancelled = True
+            self.cancelled = True
             self.outputs = []
 
     def is_cancelled(self) -> bool:
-        """Whether the step has failed, was interrupted or is over."""
-        return self._cancelled
+        """Return :attr:`cancelled`, for workers that ask."""
+        return self.cancelled
 
     def _freed(self, links: Links) -> Iterable[int]:
         """Return the calls that wait for one thing less now that a call has ended, and let go of what it read."""
         readers, released = self._readers, []
         for producer in links.producers:
-            readers[producer] -= 1
-            if not readers[producer]:
+            left = readers[producer] = readers[producer] - 1
+            if not left:
                 released.append(producer)
-        for producer in released:
-            if not self._links[producer].is_output:
-                self.outputs[producer] = None
+                if not self._links[producer].is_output:
+                    self.outputs[producer] = None
         if not self._gates.any:
             return links.followers
         if not readers[links.call]:

@@ -66,9 +66,9 @@ def _run_calls(
     step = progress.step
     links: Links | None = first
     try:
-        while links is not None and not progress.is_cancelled():
+        while links is not None and not progress.cancelled:
             batches = step.gather(links, progress.outputs)
-            began = time.perf_counter()
+            began = time.perf_counter() if observer is not None else 0.0
             output = step.run(links, workers[links.node], batches, device, progress.is_cancelled)
             del batches  # views keep their whole batch alive
             if observer is not None:

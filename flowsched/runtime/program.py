@@ -117,6 +117,16 @@ class Program:
         return tuple(node.numbers for node in self.plan)
 
     @cached_property
+    def awaited(self) -> dict[int, list[range]]:
+        """By index of a node that others come ``after``, the numbers of the calls of each of these."""
+        graph = self.plan.graph
+        found: dict[int, list[range]] = {}
+        for own, node in zip(self.numbers, graph, strict=True):
+            for name in node.after:
+                found.setdefault(graph.index(name), []).append(own)
+        return found
+
+    @cached_property
     def spans(self) -> list[int]:
         """For each node, the most consecutive calls that are begun and still needed when all calls run one
         by one in sequence: a smaller window than this could wait for itself for ever."""

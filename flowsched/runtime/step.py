@@ -67,18 +67,15 @@ class Step:
 
         Args:
             links: what the call has to do with others.
-            outputs: by number, the output of every call that it reads from.
+            outputs: by number, the output of every call that it reads from; the input of source ``s`` is
+                number ``-1 - s``.
 
         Raises:
             OutputError: fragments of one input do not fit together.
         """
-        inputs = self.inputs
         try:
             if links.slices is not None:
-                return [
-                    share(inputs[-1 - producer] if producer < 0 else outputs[producer], start, stop)
-                    for producer, start, stop in links.slices
-                ]
+                return [share(outputs[producer], start, stop) for producer, start, stop in links.slices]
             return [self._join(links, at, read, outputs) for at, read in enumerate(links.reads)]
         except OutputError:
             raise
@@ -167,10 +164,7 @@ class Step:
     def _join(
         self, links: Links, at: int, read: Read, outputs: Mapping[int, Batch] | Sequence[Batch]
     ) -> Batch:
-        parts = [
-            share(self.inputs[-1 - producer] if producer < 0 else outputs[producer], start, stop)
-            for producer, start, stop in read.fragments
-        ]
+        parts = [share(outputs[producer], start, stop) for producer, start, stop in read.fragments]
         name = self.plan.graph.nodes[links.node].inputs[at]
         bound = self.binding.nodes.get(name)
         try:
