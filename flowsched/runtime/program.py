@@ -83,20 +83,18 @@ class Program:
         per_call = np.diff(table.feed[self._first_feed])
         reader = np.repeat(np.arange(calls), per_call)
         inner = table.producer >= 0
-        producer, reader = table.producer[inner], reader[inner]
-        by_producer = np.argsort(producer, kind="stable")
-        self.readers: Int64 = np.bincount(producer, minlength=calls)
-        self._reader = reader[by_producer]
-        self._reader_at = np.concatenate([[0], np.cumsum(self.readers)])
-        self._producer = producer
-        self._producer_at = np.concatenate([[0], np.cumsum(np.bincount(reader, minlength=calls))])
-        successor = self._queue_successors()
-        self.waits: Int64 = np.bincount(reader, minlength=calls)
-        self.waits[successor[successor >= 0]] += 1
-        self._successor = successor
-        for index, node in enumerate(plan.graph.nodes):
-            start, stop = plan.call_offsets[index : index + 2]
-            self.waits[start:stop] += sum(len(plan[name]) > 0 for name in node.after)
+        self._producer, self._reader = table.producer[inner], reader[inner]
+        self._by_producer = self._reader[np.argsort(self._producer, kind="stable")]
+        self.readers: Int64 = np.bincount(self._producer, minlength=calls)
+        producers = np.bincount(self._reader, minlength=calls)
+        self._readers_at = np.concatenate([[0], np.cumsum(self.readers)])
+        self._producers_at = np.concatenate([[0], np.cumsum(producers)])
+        self._successor = self._queue_successors()
+        self.waits: Int64 = producers
+        self.waits[self._successor[self._successor >= 0]] += 1
+        for index, waiting in self.awaited.items():
+            for own in waiting if self.numbers[index] else ():
+                self.waits[own.start : own.stop] += 1
 
     @cached_property
     def links(self) -> Sequence[Links]:
@@ -133,18 +131,13 @@ class Program:
         plan = self.plan
         sequence = plan.table.sequence
         released = sequence.copy()
-        np.maximum.at(released, self._producer, sequence[self._reader_of_fragment])
+        np.maximum.at(released, self._producer, sequence[self._reader])
         spans = []
         for start, stop in zip(plan.call_offsets[:-1], plan.call_offsets[1:], strict=True):
             own = np.maximum.accumulate(released[start:stop])
             oldest = np.searchsorted(own, sequence[start:stop], side="left")
             spans.append(int((np.arange(stop - start) - oldest + 1).max(initial=1)))
         return spans
-
-    @cached_property
-    def _reader_of_fragment(self) -> Int64:
-        counts = np.diff(self._producer_at)
-        return np.repeat(np.arange(len(counts)), counts)
 
     @cached_property
     def _first_feed(self) -> Int64:
@@ -170,7 +163,7 @@ class Program:
         start, stop = plan.made_rows(call)
         reads = self._find_reads(call)
         whole = all(len(read.fragments) == 1 and read.times == 1 for read in reads)
-        readers = tuple(self._reader[self._reader_at[call] : self._reader_at[call + 1]].tolist())
+        readers = tuple(self._by_producer[self._readers_at[call] : self._readers_at[call + 1]].tolist())
         successor = int(self._successor[call])
         return Links(
             call=call,
@@ -181,7 +174,7 @@ class Program:
             reads=reads,
             slices=tuple(read.fragments[0] for read in reads) if whole else None,
             readers=readers,
-            producers=tuple(self._producer[self._producer_at[call] : self._producer_at[call + 1]].tolist()),
+            producers=tuple(self._producer[self._producers_at[call] : self._producers_at[call + 1]].tolist()),
             successor=successor,
             followers=(*readers, successor) if successor >= 0 else readers,
             is_output=node.name in plan.graph.outputs,
