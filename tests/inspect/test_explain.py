@@ -383,3 +383,20 @@ def test_a_plan_of_no_samples_has_no_sample_to_explain_but_explains_its_nodes() 
     )
     assert "idle" in str(plan.explain(replica="reward.7"))
     assert "16 rows" not in str(plan.explain())
+
+
+def test_a_sample_that_becomes_very_many_rows_is_explained_in_lines_of_at_most_110_columns() -> None:
+    """Each of the last node's 48 calls has a long name: with its first and last the table had 111 columns."""
+    wide = fs.Graph(
+        "wide",
+        sources=["prompts"],
+        nodes=[
+            fs.Node("generate", inputs=["prompts"], expand=48),
+            fs.Node("reward_model", inputs=["generate"], replicas=4, batch_size=1),
+            fs.Node("critic_model", inputs=["reward_model"], batch_size=1),
+        ],
+    )
+    plan = fs.compile(wide, samples=22)
+    text = str(plan.explain(sample=21))
+    assert max(map(len, text.splitlines())) <= 110
+    assert "critic_model.0.1008[1008:1009] + (47 more)" in text

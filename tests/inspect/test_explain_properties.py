@@ -115,7 +115,13 @@ def test_a_replicas_queue_is_all_its_calls_in_the_order_of_their_positions(
 @given(graphs(max_samples=2_000, max_rows=5_000))
 def test_any_plan_prints_and_explains_itself_in_lines_of_at_most_110_columns(work: Workload) -> None:
     plan = fs.compile(work.graph, work.samples)
+    edges = [(name, node.name) for node in work.graph for name in node.inputs]
     texts = [str(plan), str(plan.explain()), *(str(plan.explain(node=node.name)) for node in work.graph)]
+    texts += [str(plan.explain(edge=edge)) for edge in edges]
+    texts += [str(plan.explain(replica=(owner.name, 0))) for owner in work.graph.owners()]
     if work.samples:
-        texts.append(str(plan.explain(sample=work.samples - 1)))
+        last = work.samples - 1
+        texts.append(str(plan.explain(sample=last)))
+        texts += [str(plan.explain(sample=last, node=node.name)) for node in work.graph]
+        texts += [str(plan.explain(sample=last, edge=edge)) for edge in edges]
     assert max(len(line) for text in texts for line in text.splitlines()) <= 110
