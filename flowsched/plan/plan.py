@@ -21,6 +21,7 @@ from flowsched.plan.table import Int64, Table, seal
 if TYPE_CHECKING:
     from flowsched.inspect.explanation import Explanation
     from flowsched.inspect.summary import NodeSummary
+    from flowsched.programs import Placement, Programs
 
 FORMAT_NAME = "flowsched-plan"
 FORMAT_VERSION = 1
@@ -144,6 +145,31 @@ class Plan:
         from flowsched.inspect.summary import summarise
 
         return summarise(self)
+
+    def programs(
+        self,
+        ranks: int | None = None,
+        *,
+        home: int | None = None,
+        placement: Placement | None = None,
+        rendezvous: bool = False,
+    ) -> Programs:
+        """Lower the plan to one program for each rank: what it receives, runs and sends.
+
+        Args:
+            ranks: how many ranks serve the replicas, which are dealt to them in turn; None for one a replica.
+            home: the rank that holds the step's inputs and receives its outputs; None for one more that
+                serves no replica.
+            placement: which rank serves which replica, in place of ``ranks`` and ``home``.
+            rendezvous: an order that is safe even where every send waits for its receiver, as NCCL's may.
+
+        Raises:
+            PlacementError: there are no such ranks, or the placement is that of another graph.
+        """
+        from flowsched.programs.lower import lower_plan
+        from flowsched.programs.placement import choose_placement
+
+        return lower_plan(self, choose_placement(self.graph, ranks, home, placement), rendezvous=rendezvous)
 
     def to_mermaid(self) -> str:
         """Return the graph as a Mermaid flowchart, with the plan's numbers on its nodes and edges."""
