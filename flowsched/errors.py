@@ -245,6 +245,38 @@ class OutputError(RunError):
         )
 
 
+class ReplicaLostError(RunError):
+    """A replica whose process ended, was killed, or can no longer be reached.
+
+    Args:
+        why: what is known of it, e.g. ``its process was killed by signal 9``.
+        mend: what to look for.
+        node, replica, call, samples: as in :class:`RunError`; ``call`` is None where none is known to have run.
+    """
+
+    code = "replica-lost"
+
+    def __init__(
+        self,
+        why: str,
+        mend: str = "",
+        *,
+        node: str,
+        replica: int,
+        call: str | None = None,
+        samples: tuple[int, int] | None = None,
+    ) -> None:
+        at = "" if call is None else f", call {call}"
+        at += "" if samples is None else f", {say_samples(samples)}"
+        super().__init__(
+            f"node {node!r}, replica {replica}{at}: the replica was lost: {why}{'. ' if mend else ''}{mend}",
+            node=node,
+            replica=replica,
+            call=call,
+            samples=samples,
+        )
+
+
 def say_samples(samples: tuple[int, int]) -> str:
     """Return a half-open range of sample ids in words; up to 16 are listed one by one.
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from flowsched.backend.discovery import make_backend
+from flowsched.backend.features import refuse_lacking
 from flowsched.backend.interface import Backend, Deployment, Running
 from flowsched.batch import Batch
 from flowsched.check import check_plan
@@ -20,7 +21,13 @@ from flowsched.graph import Graph
 from flowsched.plan import Plan
 from flowsched.planner import compile_plan
 from flowsched.runtime.binding import bind_models
-from flowsched.runtime.inputs import checked_whole, count_inputs, refuse_other_kind, refuse_other_rows
+from flowsched.runtime.inputs import (
+    checked_whole,
+    count_inputs,
+    refuse_other_kind,
+    refuse_other_rows,
+    refuse_other_samples,
+)
 from flowsched.runtime.observing import OneAtATime
 from flowsched.runtime.outputs import Outputs
 from flowsched.runtime.program import Program
@@ -33,7 +40,7 @@ _CALLS_A_REPLICA = 4
 def run(
     plan: Plan,
     models: Mapping[str, Any],
-    inputs: Mapping[str, Batch],
+    inputs: Mapping[str, Batch] | None,
     *,
     backend: str | Backend = "threads",
     seed: int = 0,
@@ -46,7 +53,8 @@ def run(
     Args:
         plan: the plan.
         models: one class, function or ``functools.partial`` for each node that has replicas of its own.
-        inputs: one batch of ``plan.samples`` rows for each source.
+        inputs: one batch of ``plan.samples`` rows for each source. None on those of the processes that run
+            the same session together which hold none.
         backend: name of an installed backend, or one that is already made.
         seed: what the seeds of all rows are drawn from.
         max_in_flight: the most calls of one node that may have started while the output of the first of them
@@ -66,12 +74,12 @@ def run(
         RunError: a replica could not be built, or a worker failed; the user's exception is the cause.
     """
     _refuse_no_plan(plan)
-    refuse_other_rows(plan, inputs)
+    made = make_backend(backend, options)
+    if inputs is not None or made.needs_inputs():
+        refuse_other_rows(plan, inputs)
     check_plan(plan)
     replicas = _replicas_used(plan)
-    with Session(
-        plan.graph, models, backend, seed, max_in_flight, observer, options, replicas=replicas
-    ) as session:
+    with Session(plan.graph, models, made, seed, max_in_flight, observer, replicas=replicas) as session:
         return session._run_checked(plan, inputs)
 
 
@@ -91,7 +99,8 @@ def start(
     """
     refuse_other_kind(graph, Graph, "graph", "Give the graph itself, e.g. plan.graph")
     replicas = {node.name: node.replicas for node in graph.owners()}
-    return Session(graph, models, backend, seed, max_in_flight, observer, options, replicas=replicas)
+    made = make_backend(backend, options)
+    return Session(graph, models, made, seed, max_in_flight, observer, replicas=replicas)
 
 
 class Session:
@@ -101,15 +110,15 @@ class Session:
         self,
         graph: Graph,
         models: Mapping[str, Any],
-        backend: str | Backend,
+        backend: Backend,
         seed: int,
         max_in_flight: int | None,
         observer: Observer | None,
-        options: Mapping[str, Any],
         *,
         replicas: Mapping[str, int],
     ) -> None:
         self.graph = graph
+        self._backend = backend
         self._binding = bind_models(graph, models)
         self._seed = checked_whole("seed", seed, 0)
         limit = None if max_in_flight is None else checked_whole("max_in_flight", max_in_flight, 1)
@@ -122,14 +131,17 @@ class Session:
         self._ended: str | None = None
         deployment = Deployment(graph, self._binding, replicas, self._observer)
         try:
-            self._running: Running = make_backend(backend, options).start(deployment)
+            refuse_lacking(backend.name, backend.lacks, graph, observer)
+            self._running: Running = backend.start(deployment)
         except BaseException:
             if self._observer is not None:
                 self._observer.mute()
             raise
 
-    def run(self, inputs: Mapping[str, Batch]) -> Outputs:
+    def run(self, inputs: Mapping[str, Batch] | None) -> Outputs:
         """Run one step on ``inputs``, of any number of rows; its plan is made, or taken from the cache.
+
+        Where several processes run the session together, those that hold no inputs give None.
 
         Returns:
             The outputs of the graph by name, rows in the order of the inputs.
@@ -142,9 +154,10 @@ class Session:
             Exception: whatever the observer raises. The session is then over, too.
         """
         with self._take_turn():
-            return self._run_step(self._program(count_inputs(self.graph, inputs)), inputs)
+            rows = count_inputs(self.graph, inputs) if self._must_look_at(inputs) else None
+            return self._run_step(self._program(self._running.agree(rows)), inputs)
 
-    def run_plan(self, plan: Plan, inputs: Mapping[str, Batch]) -> Outputs:
+    def run_plan(self, plan: Plan, inputs: Mapping[str, Batch] | None) -> Outputs:
         """Run one step by a plan that was made beforehand for this graph and this number of rows.
 
         Raises:
@@ -160,12 +173,14 @@ class Session:
             )
             mend = "Compile a plan for the graph that the session was started with"
             raise PlanError("plan", [Problem("wrong-graph", "plan", message, mend)])
-        refuse_other_rows(plan, inputs)
+        if self._must_look_at(inputs):
+            refuse_other_rows(plan, inputs)
         check_plan(plan)
         return self._run_checked(plan, inputs)
 
-    def _run_checked(self, plan: Plan, inputs: Mapping[str, Batch]) -> Outputs:
+    def _run_checked(self, plan: Plan, inputs: Mapping[str, Batch] | None) -> Outputs:
         with self._take_turn():
+            refuse_other_samples(plan, self._running.agree(None if inputs is None else plan.samples))
             return self._run_step(Program(plan), inputs)
 
     def close(self) -> None:
@@ -184,6 +199,9 @@ class Session:
     def __repr__(self) -> str:
         state = f"over: {self._ended}" if self._ended else f"{self._steps} steps run"
         return f"<Session of {self.graph.name}: {state}>"
+
+    def _must_look_at(self, inputs: Mapping[str, Batch] | None) -> bool:
+        return inputs is not None or self._backend.needs_inputs()
 
     def _program(self, samples: int) -> Program:
         program = self._programs.pop(samples, None) or Program(compile_plan(self.graph, samples))
@@ -212,7 +230,7 @@ class Session:
             if self._turn is mine:
                 self._turn = None
 
-    def _run_step(self, program: Program, inputs: Mapping[str, Batch]) -> Outputs:
+    def _run_step(self, program: Program, inputs: Mapping[str, Batch] | None) -> Outputs:
         step = self._make_step(program, inputs)
         began = time.perf_counter()
         try:
@@ -228,12 +246,11 @@ class Session:
             raise
         return outputs
 
-    def _make_step(self, program: Program, inputs: Mapping[str, Batch]) -> Step:
+    def _make_step(self, program: Program, inputs: Mapping[str, Batch] | None) -> Step:
         graph = self.graph
+        held = [None if inputs is None else inputs[name] for name in graph.sources]
         window = [max(limit, span) for limit, span in zip(self._limits, program.spans, strict=True)]
-        step = Step(
-            program, self._binding, [inputs[name] for name in graph.sources], self._steps, self._seed, window
-        )
+        step = Step(program, self._binding, held, self._steps, self._seed, window)
         self._steps += 1
         return step
 

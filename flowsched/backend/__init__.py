@@ -5,12 +5,15 @@ A backend is a class registered under the entry-point group ``flowsched.backends
 """
 
 from flowsched.backend.discovery import BackendEntry, find_backends, load_backend
+from flowsched.backend.features import Feature
 from flowsched.backend.interface import Backend, Deployment, Running
 from flowsched.runtime.binding import Binding
+from flowsched.runtime.carrying import RemoteError, RemoteTraceback, pack_error, unpack_error
 from flowsched.runtime.context import Context, ReplicaContext
 from flowsched.runtime.outputs import Outputs
 from flowsched.runtime.program import Links, Program, Read
-from flowsched.runtime.step import Step
+from flowsched.runtime.shipping import pack_object, unpack_object
+from flowsched.runtime.step import Seen, Step
 
 __all__ = [
     "Backend",
@@ -18,13 +21,21 @@ __all__ = [
     "Binding",
     "Context",
     "Deployment",
+    "Feature",
     "Links",
     "Outputs",
     "Program",
     "Read",
+    "RemoteError",
+    "RemoteTraceback",
     "ReplicaContext",
     "Running",
+    "Seen",
     "Step",
     "find_backends",
     "load_backend",
+    "pack_error",
+    "pack_object",
+    "unpack_error",
+    "unpack_object",
 ]

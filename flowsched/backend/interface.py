@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from flowsched.backend.features import Feature
+from flowsched.errors import SessionError
 from flowsched.events import Observer
 from flowsched.graph import Graph
 from flowsched.runtime.binding import Binding
@@ -34,6 +36,17 @@ class Deployment:
 class Running(ABC):
     """Live replicas on a backend."""
 
+    def agree(self, samples: int | None) -> int:
+        """Return the number of samples of the next step, on which all processes that run this session agree.
+
+        Args:
+            samples: rows of the inputs that this process was given; None where it was given none, which
+                happens only where :meth:`Backend.needs_inputs` says that it need not.
+        """
+        if samples is None:
+            raise SessionError("this step has no inputs. Give one batch for each source")
+        return samples
+
     @abstractmethod
     def run(self, step: Step) -> Outputs:
         """Execute one step and return its outputs.
@@ -55,9 +68,11 @@ class Backend(ABC):
 
     Attributes:
         name: the name that users write.
+        lacks: what it cannot do; a session that needs any of it is refused before :meth:`start` is called.
     """
 
     name: ClassVar[str]
+    lacks: ClassVar[frozenset[Feature]] = frozenset()
 
     @abstractmethod
     def start(self, deployment: Deployment) -> Running:
@@ -67,6 +82,10 @@ class Backend(ABC):
             CapacityError: the machine cannot hold them; found before any is built where possible.
             BuildError: a constructor raised; its exception is the cause.
         """
+
+    def needs_inputs(self) -> bool:
+        """Return whether this process must give the inputs of each step; if not, it may give None."""
+        return True
 
     @classmethod
     def problem(cls) -> str | None:

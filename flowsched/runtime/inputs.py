@@ -10,7 +10,7 @@ from flowsched.graph import Graph
 from flowsched.plan import Plan
 
 
-def count_inputs(graph: Graph, inputs: Mapping[str, Batch]) -> int:
+def count_inputs(graph: Graph, inputs: Mapping[str, Batch] | None) -> int:
     """Return the number of rows that all sources have.
 
     Raises:
@@ -23,20 +23,26 @@ def count_inputs(graph: Graph, inputs: Mapping[str, Batch]) -> int:
     return next(iter(rows.values()))
 
 
-def refuse_other_rows(plan: Plan, inputs: Mapping[str, Batch]) -> None:
+def refuse_other_rows(plan: Plan, inputs: Mapping[str, Batch] | None) -> None:
     """Refuse inputs that are not those that ``plan`` was made for.
 
     Raises:
         InputError: likewise, or they have another number of rows than the plan has samples.
     """
-    graph = plan.graph
-    rows = count_inputs(graph, inputs)
-    if rows != plan.samples:
-        mend = (
-            f"Compile a plan for {rows} samples, or use fs.start(graph, models), which plans for what comes"
-        )
-        problem = Problem("wrong-samples", "inputs", f"they have {rows} rows, the plan {plan.samples}", mend)
-        raise InputError(f"input of graph {graph.name!r}", [problem])
+    refuse_other_samples(plan, count_inputs(plan.graph, inputs))
+
+
+def refuse_other_samples(plan: Plan, samples: int) -> None:
+    """Refuse a step of another number of samples than ``plan`` was made for.
+
+    Raises:
+        InputError: likewise.
+    """
+    if samples != plan.samples:
+        mend = f"Compile a plan for {samples} samples, or use fs.start(graph, models), which plans for what comes"
+        message = f"they have {samples} rows, the plan {plan.samples}"
+        problem = Problem("wrong-samples", "inputs", message, mend)
+        raise InputError(f"input of graph {plan.graph.name!r}", [problem])
 
 
 def refuse_other_kind(value: object, kind: type, name: str, mend: str) -> None:
@@ -63,12 +69,13 @@ def checked_whole(name: str, value: int, least: int) -> int:
     return value
 
 
-def _find_problems(graph: Graph, inputs: Mapping[str, Batch], rows: dict[str, int]) -> Iterator[Problem]:
+def _find_problems(
+    graph: Graph, inputs: Mapping[str, Batch] | None, rows: dict[str, int]
+) -> Iterator[Problem]:
     """Yield the problems of a step's inputs, and note the rows of each source that has some in ``rows``."""
-    given: object = inputs
-    if not isinstance(given, Mapping):
+    if not isinstance(inputs, Mapping):
         mend = f"Give a dict of one batch for each source: {', '.join(graph.sources)}"
-        yield Problem("wrong-type", "inputs", f"a {type(given).__name__} is no mapping", mend)
+        yield Problem("wrong-type", "inputs", f"a {type(inputs).__name__} is no mapping", mend)
         return
     for name in graph.sources:
         place, mend = f"source {name!r}", f"Give inputs[{name!r}], one batch of the step's samples"

@@ -31,6 +31,12 @@ class UnknownOutputError(FlowschedError, KeyError):
         return self.sentence
 
 
+class OutputsElsewhereError(FlowschedError):
+    """Outputs read in a process that was not sent them."""
+
+    code = "outputs-elsewhere"
+
+
 class Outputs(Mapping[str, Batch]):
     """The outputs of a step, by name: a read-only mapping.
 
@@ -48,15 +54,36 @@ class Outputs(Mapping[str, Batch]):
         self._pieces = {name: tuple(batches) for name, batches in pieces.items()}
         self._paddings = dict(paddings)
         self._nodes = tuple(nodes)
+        self._elsewhere = ""
+
+    @classmethod
+    def elsewhere(cls, names: Sequence[str], where: str) -> Outputs:
+        """Return the outputs of a step whose rows went to another process.
+
+        Args:
+            names: names of the outputs.
+            where: where they are and how to have them here, as a sentence; what reading any of them raises.
+        """
+        outputs = cls(dict.fromkeys(names, ()), {})
+        outputs._elsewhere = where
+        return outputs
+
+    @property
+    def are_here(self) -> bool:
+        """Whether this process was sent the outputs; if not, reading them raises OutputsElsewhereError."""
+        return not self._elsewhere
 
     def pieces(self, name: str) -> tuple[Batch, ...]:
         """Return the batches of the output's calls, in the order of the rows.
 
         Raises:
             UnknownOutputError: there is no such output.
+            OutputsElsewhereError: this process was not sent the outputs.
         """
         if name not in self._pieces:
             raise UnknownOutputError(name, tuple(self._pieces), self._nodes)
+        if self._elsewhere:
+            raise OutputsElsewhereError(self._elsewhere)
         return self._pieces[name]
 
     def __getitem__(self, name: str) -> Batch:
@@ -77,6 +104,8 @@ class Outputs(Mapping[str, Batch]):
         return len(self._pieces)
 
     def __repr__(self) -> str:
+        if self._elsewhere:
+            return f"<Outputs {', '.join(self._pieces)}: elsewhere>"
         return f"<Outputs {', '.join(f'{name}: {_say(pieces)}' for name, pieces in self._pieces.items())}>"
 
 

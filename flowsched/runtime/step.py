@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,20 @@ from flowsched.runtime.binding import Binding
 from flowsched.runtime.context import Context, draw_entropy
 from flowsched.runtime.outputs import Outputs
 from flowsched.runtime.program import Links, Program, Read
+
+
+class Seen(NamedTuple):
+    """What one process has seen of the output of a node in a step.
+
+    Attributes:
+        structure: the structure of the first output.
+        call: number of the call that made it.
+        uneven: whether later ones had rows of other shapes.
+    """
+
+    structure: Structure
+    call: int
+    uneven: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +90,32 @@ class Step:
         try:
             if links.slices is not None:
                 return [share(outputs[producer], start, stop) for producer, start, stop in links.slices]
-            return [self._join(links, at, read, outputs) for at, read in enumerate(links.reads)]
+            parts = [
+                [share(outputs[producer], start, stop) for producer, start, stop in read.fragments]
+                for read in links.reads
+            ]
+        except Exception as error:  # out of memory, or what a column of the user's own type raises
+            raise self._uncut(links, error) from error
+        return self.join(links, parts)
+
+    def join(self, links: Links, parts: Sequence[Sequence[Batch]]) -> list[Batch]:
+        """Return one batch for each input of a call, where its fragments have been cut already.
+
+        Args:
+            links: what the call has to do with others.
+            parts: for each input, the rows of its fragments (``links.reads[i].fragments``), in their order.
+
+        Raises:
+            OutputError: fragments of one input do not fit together.
+        """
+        if links.slices is not None:
+            return [own[0] for own in parts]
+        try:
+            return [self._join(links, at, own) for at, own in enumerate(parts)]
         except OutputError:
             raise
-        except Exception as error:  # out of memory, or what a column of the user's own type raises
-            problem = f"its inputs cannot be cut and joined: {say_exception(error)}"
-            raise OutputError(problem, "The cause stands above", **self.place(links.call)) from error
+        except Exception as error:
+            raise self._uncut(links, error) from error
 
     def run(
         self,
@@ -140,6 +174,27 @@ class Step:
                 raise OutputError(problem, conflict.mend, **self.place(numbers[conflict.positions[1]]))
         return Outputs(pieces, paddings, [node.name for node in self.plan.graph])
 
+    def seen(self) -> dict[str, Seen]:
+        """Return what is known here of each node's output, for :meth:`meet` in another process."""
+        return {
+            name: Seen(found, call, name in self._uneven) for name, (found, call) in self._structures.items()
+        }
+
+    def meet(self, seen: Mapping[str, Seen]) -> None:
+        """Take note of what another process has seen of each node's output in this step.
+
+        Raises:
+            OutputError: calls of one node made other columns there than here.
+        """
+        for name, (found, call, uneven) in seen.items():
+            first, first_call = self._structures.setdefault(name, (found, call))
+            if uneven or found != first:
+                self._uneven.add(name)
+            if call < first_call:
+                self._refuse_other_columns(found, call, first, first_call)
+            else:
+                self._refuse_other_columns(first, first_call, found, call)
+
     def node_name(self, call: int) -> str:
         """Return the name of the call's node."""
         return self.plan.graph.nodes[self.program.links[call].node].name
@@ -161,16 +216,18 @@ class Step:
             "samples": self.plan.samples_of(call),
         }
 
-    def _join(
-        self, links: Links, at: int, read: Read, outputs: Mapping[int, Batch] | Sequence[Batch]
-    ) -> Batch:
-        parts = [share(outputs[producer], start, stop) for producer, start, stop in read.fragments]
+    def _join(self, links: Links, at: int, parts: Sequence[Batch]) -> Batch:
+        read = links.reads[at]
         name = self.plan.graph.nodes[links.node].inputs[at]
         bound = self.binding.nodes.get(name)
         try:
             return spread(concat(parts, bound.padding if bound else None), read.start, read.stop, read.times)
         except BatchError as error:
             raise self._unreadable(links.call, read, error) from error
+
+    def _uncut(self, links: Links, error: BaseException) -> RunError:
+        problem = f"its inputs cannot be cut and joined: {say_exception(error)}"
+        return OutputError(problem, "The cause stands above", **self.place(links.call))
 
     def _unreadable(self, call: int, read: Read, error: BatchError) -> RunError:
         shown, left = read.fragments[:4], len(read.fragments) - 4
@@ -234,12 +291,15 @@ class Step:
                 self._plain[links.node] = result.dtype, result.shape[1:]
             return result
         self._uneven.add(node.name)
+        self._refuse_other_columns(first, first_call, found, links.call)
+        return result
+
+    def _refuse_other_columns(self, first: Structure, first_call: int, found: Structure, call: int) -> None:
         if found.columns != first.columns:
             problem = f"its output differs from that of {self._say(first_call)}: "
             problem += "; ".join(differences(first, found))
             mend = "Return the same columns, of the same kinds and dtypes, from every call of a node"
-            raise OutputError(problem, mend, **self.place(links.call))
-        return result
+            raise OutputError(problem, mend, **self.place(call))
 
     def _wrong_rows(self, call: int, rows: int, expected: int) -> RunError:
         node = self.plan.graph.nodes[self.plan.table.node[call]]
