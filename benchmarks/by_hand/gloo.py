@@ -120,9 +120,7 @@ def _serve(rank: int, meeting: str, models: Mapping[str, Model], width: int) -> 
     _join_group(rank, meeting)
     name, calls = calls_of(rank)
     model = models[name]
-    places = [
-        [[torch.empty(call.rows, width) for _ in call.receive] for call in calls] for _ in range(2)
-    ]
+    places = [[[torch.empty(call.rows, width) for _ in call.receive] for call in calls] for _ in range(2)]
     sent: list[list[Any]] = [[], []]
     arriving = _receive(calls, places[0])
     turn = 0
@@ -150,5 +148,4 @@ def _wait_for(works: Sequence[Any]) -> None:
 
 
 def _join_group(rank: int, meeting: str) -> None:
-    store = dist.FileStore(meeting, RANKS)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=RANKS)
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=RANKS)
