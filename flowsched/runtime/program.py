@@ -100,7 +100,7 @@ class Program:
     def links(self) -> Sequence[Links]:
         """What each call has to do with others, by its number."""
         calls = self.plan.table.calls
-        found = _OnDemand(calls, self._find_links)
+        found = _OnDemand(calls, self.find_links)
         return found if calls > _KEPT_CALLS else list(found)
 
     @cached_property
@@ -139,25 +139,8 @@ class Program:
             spans.append(int((np.arange(stop - start) - oldest + 1).max(initial=1)))
         return spans
 
-    @cached_property
-    def _first_feed(self) -> Int64:
-        """(calls + 1,) the first feed of each call."""
-        widths = np.array([len(node.inputs) for node in self.plan.graph.nodes])
-        return np.concatenate([[0], np.cumsum(widths[self.plan.table.node])])
-
-    def _queue_successors(self) -> Int64:
-        """Return (calls,) the next call in the same replica's queue; -1 for the last one."""
-        table, graph = self.plan.table, self.plan.graph
-        owner = np.array([graph.index(graph.owner(node.name).name) for node in graph.nodes])[table.node]
-        queue = np.lexsort((table.position, table.replica, owner))
-        same = (owner[queue][1:] == owner[queue][:-1]) & (
-            table.replica[queue][1:] == table.replica[queue][:-1]
-        )
-        successor = np.full(table.calls, -1, np.int64)
-        successor[queue[:-1][same]] = queue[1:][same]
-        return successor
-
-    def _find_links(self, call: int) -> Links:
+    def find_links(self, call: int) -> Links:
+        """Return what a call has to do with others, found anew: for who needs a few of very many calls."""
         plan, index = self.plan, int(self.plan.table.node[call])
         node = plan.graph.nodes[index]
         start, stop = plan.made_rows(call)
@@ -179,6 +162,24 @@ class Program:
             followers=(*readers, successor) if successor >= 0 else readers,
             is_output=node.name in plan.graph.outputs,
         )
+
+    @cached_property
+    def _first_feed(self) -> Int64:
+        """(calls + 1,) the first feed of each call."""
+        widths = np.array([len(node.inputs) for node in self.plan.graph.nodes])
+        return np.concatenate([[0], np.cumsum(widths[self.plan.table.node])])
+
+    def _queue_successors(self) -> Int64:
+        """Return (calls,) the next call in the same replica's queue; -1 for the last one."""
+        table, graph = self.plan.table, self.plan.graph
+        owner = np.array([graph.index(graph.owner(node.name).name) for node in graph.nodes])[table.node]
+        queue = np.lexsort((table.position, table.replica, owner))
+        same = (owner[queue][1:] == owner[queue][:-1]) & (
+            table.replica[queue][1:] == table.replica[queue][:-1]
+        )
+        successor = np.full(table.calls, -1, np.int64)
+        successor[queue[:-1][same]] = queue[1:][same]
+        return successor
 
     def _find_reads(self, call: int) -> tuple[Read, ...]:
         plan, table = self.plan, self.plan.table
