@@ -4,7 +4,7 @@ A backend is a class registered under the entry-point group ``flowsched.backends
 :class:`Deployment` and returns a :class:`Running` that executes steps.
 """
 
-from flowsched.backend.discovery import BackendEntry, find_backends, load_backend
+from flowsched.backend.discovery import BackendEntry, find_backends, load_backend, make_backend
 from flowsched.backend.features import Feature
 from flowsched.backend.interface import Backend, Deployment, Running
 from flowsched.runtime.binding import Binding
@@ -34,6 +34,7 @@ __all__ = [
     "Step",
     "find_backends",
     "load_backend",
+    "make_backend",
     "pack_error",
     "pack_object",
     "unpack_error",

@@ -83,6 +83,10 @@ class Backend(ABC):
             BuildError: a constructor raised; its exception is the cause.
         """
 
+    def is_home(self) -> bool:
+        """Return whether this process is the only one that runs the session, or the one that reports for all."""
+        return True
+
     def needs_inputs(self) -> bool:
         """Return whether this process must give the inputs of each step; if not, it may give None."""
         return True

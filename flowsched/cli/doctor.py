@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Annotated, Any
 
 import typer
 
 from flowsched.cli import exit_codes
+from flowsched.cli.extras import install_command, installed_version, missing_packages, packages_of_extras
 from flowsched.cli.options import AsJson
 from flowsched.cli.output import print_json, print_table, print_text
 
@@ -53,15 +52,13 @@ def doctor_command(
 
     names = backends or [entry.name for entry in find_backends()]
     health = [_try(name) for name in names]
-    packages = _optional_packages()
-    missing = {
-        extra: [name for name in needed if _version(name) is None] for extra, needed in packages.items()
-    }
+    packages = [name for needed in packages_of_extras().values() for name in needed]
+    missing = missing_packages()
     found = {
         "python": platform.python_version(),
         "system": platform.platform(),
         "cores": _cores(),
-        "packages": {name: _version(name) for name in _all_packages(packages)},
+        "packages": {name: installed_version(name) for name in ["flowsched", *dict.fromkeys(packages)]},
         "extras": missing,
         "backends": [asdict(one) for one in health],
     }
@@ -88,28 +85,6 @@ def _try(name: str) -> BackendHealth:
         return BackendHealth(name, f"it breaks with {type(error).__name__}: {error}", {})
 
 
-def _optional_packages() -> dict[str, list[str]]:
-    """Return the packages of each extra of the installed flowsched, as its own metadata lists them."""
-    found: dict[str, list[str]] = {}
-    for requirement in requires("flowsched") or []:
-        extra = re.search(r"""extra == ['"]([\w-]+)['"]""", requirement)
-        name = re.match(r"[\w.-]+", requirement)
-        if extra and name and extra[1] not in ("all", "test") and name[0] != "flowsched":
-            found.setdefault(extra[1], []).append(name[0])
-    return found
-
-
-def _all_packages(extras: dict[str, list[str]]) -> list[str]:
-    return ["flowsched", *(name for names in extras.values() for name in names)]
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
 def _cores() -> int:
     """Return the cores that this process may use, which may be fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
@@ -133,12 +108,15 @@ def _print_report(
         rows.append((f"extra {extra}", f"not installed: {', '.join(names)}" if names else "installed"))
     print_table(["", "found"], rows)
     for extra, user in _users_of(missing).items():
-        print_text(f'{user} needs the extra {extra}: pip install "flowsched[{extra}]"')
+        print_text(f"{user} the extra {extra}: {install_command(extra)}")
 
 
 def _users_of(missing: dict[str, list[str]]) -> dict[str, str]:
     """Return what needs each extra that is not installed; an extra that nothing needs is left out."""
     from flowsched.backend import find_backends
 
-    users = {**_JOBS, **{entry.name: f"backend {entry.name}" for entry in find_backends()}}
-    return {extra: users[extra] for extra, names in missing.items() if names and extra in users}
+    users: dict[str, list[str]] = {entry.name: [f"backend {entry.name}"] for entry in find_backends()}
+    for extra, job in _JOBS.items():
+        users.setdefault(extra, []).append(job)
+    lacking = [extra for extra, names in missing.items() if names and extra in users]
+    return {extra: f"{' and '.join(users[extra])} need{'s' * (len(users[extra]) == 1)}" for extra in lacking}

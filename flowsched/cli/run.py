@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from flowsched.cli.backend_options import Address, Options, Ranks, parse_options
 from flowsched.cli.options import AsJson, GraphAddress, Settings
 from flowsched.cli.output import print_json, print_table, print_text
 
@@ -44,6 +46,9 @@ def run_command(
     max_in_flight: Annotated[
         int | None, typer.Option(min=1, help="The most calls of a node whose outputs are kept at once.")
     ] = None,
+    address: Address = None,
+    ranks: Ranks = None,
+    option: Options = None,
     settings: Settings = None,
     as_json: AsJson = False,
 ) -> None:
@@ -58,6 +63,9 @@ def run_command(
       .json   one object of columns for each output, {"reward": {"score": [0.5, ...]}}
       .npz    one array a column, named reward/score, for numpy.load
 
+    Under torchrun every rank runs this command: torchrun --nproc-per-node 4 -m flowsched run job.py
+    --backend torch. Rank 0 shows, saves and prints; the others only work.
+
     The file appears whole or not at all. JSON has no NaN and no infinity: rows with one are refused, and .npz
     keeps them.
 
@@ -65,7 +73,7 @@ def run_command(
     "saved": path or null}.
     """
     from flowsched.address import Job, importable, load_job
-    from flowsched.backend import load_backend
+    from flowsched.backend import make_backend
     from flowsched.check import check_plan
     from flowsched.cli.givens import find_inputs, find_models, refuse_other_samples
     from flowsched.cli.planning import saved_plan
@@ -82,7 +90,8 @@ def run_command(
         check_plan(saved)  # it comes from outside
     job = load_job(graph) if saved is None else Job(saved.graph, graph)
     declared = apply_settings(job.graph, settings)
-    load_backend(backend)  # before data is read, which may take long
+    # Before data is read, which may take long.
+    made = make_backend(backend, parse_options(option, address, ranks))
     with job.importable(), importable(models):
         bound = find_models(job, models)
         inputs, count = find_inputs(job, declared, data, samples)
@@ -90,17 +99,19 @@ def run_command(
             refuse_other_samples(saved, count, graph)
         plan = compile_plan(declared, count) if saved is None else saved
         began = time.perf_counter()
-        with make_progress() as progress:
+        with make_progress() if made.is_home() else nullcontext() as progress:
             outputs = run(
                 plan,
                 bound,
                 inputs,
-                backend=backend,
+                backend=made,
                 seed=seed,
                 max_in_flight=max_in_flight,
                 observer=progress,
             )
     seconds = time.perf_counter() - began
+    if not made.is_home():
+        return
     if output is not None:
         save_results(outputs, plan, output)
     found = {

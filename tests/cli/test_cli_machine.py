@@ -23,9 +23,21 @@ def test_schema_prints_the_published_schema(cli: Cli) -> None:
 
 def test_backends_lists_what_is_installed(cli: Cli) -> None:
     (threads,) = [entry for entry in cli("backends", "--json").json["backends"] if entry["name"] == "threads"]
-    assert set(threads) == {"name", "target", "distribution", "version"}
+    assert set(threads) == {"name", "target", "distribution", "version", "missing", "install"}
+    assert (threads["missing"], threads["install"]) == ([], None)
     assert threads["target"] == "flowsched_threads:ThreadsBackend"
     assert "flowsched_threads:ThreadsBackend" in cli("backends").out
+
+
+def test_backends_gives_the_command_for_what_a_backend_lacks(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking(monkeypatch, "ray")
+    found = {entry["name"]: entry for entry in cli("backends", "--json").json["backends"]}
+    assert found["ray"]["missing"] == ["no-such-package"]
+    assert found["ray"]["install"] == 'pip install "flowsched[ray]"'
+    out = joined(cli("backends").out)
+    assert 'lacks no-such-package: pip install "flowsched[ray]"' in out
 
 
 def test_doctor_says_what_is_there(cli: Cli) -> None:
@@ -43,7 +55,7 @@ def test_doctor_says_what_is_there(cli: Cli) -> None:
 def lacking(monkeypatch: pytest.MonkeyPatch, extra: str) -> None:
     """Let flowsched have an extra whose package is not there."""
     lists = ["numpy>=1", "numpy>=1; extra == 'here'", f"no-such-package>=1; extra == '{extra}'"]
-    monkeypatch.setattr("flowsched.cli.doctor.requires", lambda _: lists)
+    monkeypatch.setattr("flowsched.cli.extras.requires", lambda _: lists)
 
 
 def test_doctor_says_which_extras_are_installed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +77,8 @@ def test_doctor_gives_the_command_for_an_extra_that_a_job_or_a_backend_needs(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lacking(monkeypatch, "torch")
-    expected = 'graphs/chatlearn_209.py needs the extra torch: pip install "flowsched[torch]"\n'
+    both = "backend torch and graphs/chatlearn_209.py"
+    expected = f'{both} need the extra torch: pip install "flowsched[torch]"\n'
     assert cli("doctor", "threads").out.endswith(expected)
     lacking(monkeypatch, "dream")
     announced = EntryPoint("dream", "no_such_backend_package:Backend", "flowsched.backends")

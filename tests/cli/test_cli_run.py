@@ -283,3 +283,25 @@ def test_data_is_not_read_for_a_backend_that_is_not_there(cli: Cli, folder: Path
 
 def test_every_graph_of_the_job_file_is_one_graph(folder: Path) -> None:
     assert load_job(folder / "job.py").graph == load_job(folder / "job.yaml").graph
+
+
+def test_options_of_the_backend_are_given_by_name(cli: Cli) -> None:
+    cli("run", "job.py", "--option", "grace=0.5", "-o", "devices.policy=[cpu, meta]")
+    ended = cli("run", "job.py", "--option", "grase=1", ends=4)
+    assert "backend 'threads' has no option 'grase'. Did you mean 'grace'?" in joined(ended.err)
+    ended = cli("run", "job.py", "--ranks", 4, ends=4)
+    assert "backend 'threads' has no option 'ranks'" in joined(ended.err)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["grace"], "'grace' is not NAME=VALUE"),
+        (["grace=1", "grace=2"], "'grace=2' gives 'grace' a second time"),
+        (["grace=[1"], "the value of 'grace=[1' is no YAML"),
+        (["grace=1", "grace.policy=2"], "'grace.policy=2' gives 'grace.policy' a second time"),
+    ],
+)
+def test_options_that_are_not_written_right_are_refused(cli: Cli, options: list[str], said: str) -> None:
+    given = [part for option in options for part in ("--option", option)]
+    assert said in joined(cli("run", "job.py", *given, ends=2).err)
