@@ -1,6 +1,7 @@
 """One program per rank (RECV, RUN, SEND), lowered from a plan: computed once, printable, checked before it runs."""
 
 from flowsched.programs.actions import Action, Recv, Run, Send, parse_action
+from flowsched.programs.check import check_programs
 from flowsched.programs.errors import PlacementError
 from flowsched.programs.lower import lower_plan
 from flowsched.programs.messages import Message, Messages
@@ -19,6 +20,7 @@ __all__ = [
     "Recv",
     "Run",
     "Send",
+    "check_programs",
     "lower_plan",
     "parse_action",
 ]

@@ -59,7 +59,9 @@ def _find_reads(plan: Plan, rank: Int32) -> _Needs:
     widths = np.array([len(node.inputs) for node in plan.graph.nodes])[table.node]
     per_call = np.diff(table.feed[np.concatenate([[0], np.cumsum(widths)])])
     reader = np.repeat(np.arange(table.calls), per_call)
-    shift = np.where(table.producer >= 0, _first_made(plan)[table.producer], 0) if table.calls else 0
+    shift = np.zeros(len(reader), np.int64)
+    made = table.producer >= 0
+    shift[made] = _first_made(plan)[table.producer[made]]
     return _Needs(
         table.producer, table.fragment_start - shift, table.fragment_stop - shift, rank[reader], reader
     )
@@ -100,7 +102,10 @@ def _first_of_each(calls: Int64, key: Int32, place: Int64) -> Int64:
     """Return, of the calls with each key, the one whose place is the first."""
     order = np.lexsort((place, key))
     keys = key[order]
-    return calls[order[np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)]]]
+    begins = np.ones(len(keys), np.bool_)
+    begins[1:] = keys[1:] != keys[:-1]
+    first: Int64 = calls[order[begins]]
+    return first
 
 
 def _group(needs: _Needs, plan: Plan, placement: Placement, rank: Int32) -> Messages:
@@ -172,10 +177,20 @@ def _is_output(plan: Plan, name: str) -> bool:
 
 
 def _join(needs: list[_Needs]) -> _Needs:
-    columns = ("producer", "start", "stop", "receiver", "reader")
-    return _Needs(*(np.concatenate([getattr(each, name) for each in needs]) for name in columns))
+    return _Needs(
+        producer=np.concatenate([each.producer for each in needs]),
+        start=np.concatenate([each.start for each in needs]),
+        stop=np.concatenate([each.stop for each in needs]),
+        receiver=np.concatenate([each.receiver for each in needs]),
+        reader=np.concatenate([each.reader for each in needs]),
+    )
 
 
 def _only(needs: _Needs, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> _Needs:
-    columns = (needs.producer, needs.start, needs.stop, needs.receiver, needs.reader)
-    return _Needs(*(column[kept] for column in columns))
+    return _Needs(
+        needs.producer[kept],
+        needs.start[kept],
+        needs.stop[kept],
+        needs.receiver[kept],
+        needs.reader[kept],
+    )
