@@ -1,16 +1,26 @@
-"""``python -m benchmarks``: measure all figures and write them into the README; with names, only print those."""
+"""``python -m benchmarks NAME``: measure these figures and write them into the README; without a name, all."""
 
 from __future__ import annotations
 
 import argparse
+from importlib import import_module
 from pathlib import Path
 
-from benchmarks import memory, planning, seed_graph
 from benchmarks.machine import describe_machine
+from benchmarks.readme import replace_part
 
-BENCHMARKS = {"planning": planning.measure, "seed_graph": seed_graph.measure, "memory": memory.measure}
+BENCHMARKS = {
+    "planning": "benchmarks.planning",
+    "seed_graph": "benchmarks.seed_graph",
+    "memory": "benchmarks.memory",
+    "ray": "benchmarks.on_ray",
+    "torch": "benchmarks.on_torch",
+    "gloo_data": "benchmarks.gloo_data",
+    "peers": "benchmarks.peers",
+    "growth": "benchmarks.growth",
+}
+"""Modules whose ``measure`` returns a section, by name; each is imported when it is asked for."""
 README = Path(__file__).with_name("README.md")
-BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 
 
 def main() -> None:
@@ -20,24 +30,18 @@ def main() -> None:
         "names", nargs="*", metavar="name", help=f"of {', '.join(BENCHMARKS)}; all if left out"
     )
     parser.add_argument("--runs", type=int, default=7, help="measurements of which the median is taken (7)")
+    parser.add_argument("--print", action="store_true", help="leave the README as it is")
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}. Known: {', '.join(BENCHMARKS)}")
-    parts = [describe_machine() + "."]
     for name in given.names or BENCHMARKS:
-        parts.append(BENCHMARKS[name](given.runs).to_markdown())
-        print(parts[-1], end="\n\n", flush=True)
-    if not given.names:
-        rewrite_figures("\n\n".join(parts))
-        print(f"written into {README.name}")
-
-
-def rewrite_figures(text: str) -> None:
-    """Put ``text`` between the two marks in the README."""
-    before, _, rest = README.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    README.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+        machine = describe_machine()
+        section = import_module(BENCHMARKS[name]).measure(given.runs).to_markdown(machine)
+        print(section, end="\n\n", flush=True)
+        if not given.print:
+            README.write_text(replace_part(README.read_text(), name, section))
+            print(f"written into {README.name}", end="\n\n")
 
 
 if __name__ == "__main__":

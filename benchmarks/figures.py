@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.timing import Timing, median_timing
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -32,6 +34,26 @@ def at_most(what: str, value: float, limit: float, unit: str, digits: int = 2) -
     return Figure(what, f"{value:.{digits}f} {unit}", f"<= {limit:g} {unit}", value <= limit)
 
 
+def at_least(what: str, value: float, limit: float, digits: int = 3) -> Figure:
+    """Return a figure that holds down to and with ``limit``.
+
+    >>> at_least("reached of the bound", 0.991, 0.98)
+    Figure(what='reached of the bound', measured='0.991', target='>= 0.98', holds=True)
+    """
+    return Figure(what, f"{value:.{digits}f}", f">= {limit:g}", value >= limit)
+
+
+def say_step(what: str, timings: Sequence[Timing]) -> Figure:
+    """Return the medians of a step's time by the clock and of the processor."""
+    step = median_timing(timings)
+    return Figure(what, f"{step.wall * 1e3:.3g} ms a step, {step.cpu * 1e3:.2g} ms CPU")
+
+
+def say_reached(what: str, bound: float, wall: float, limit: float) -> Figure:
+    """Return how much a step of ``wall`` seconds reaches of what cannot be beaten."""
+    return at_least(f"{what} reaches of the bound of {bound * 1e3:.0f} ms", bound / wall, limit)
+
+
 @dataclass(frozen=True)
 class Section:
     """The figures of one benchmark.
@@ -46,9 +68,9 @@ class Section:
     how: str
     figures: Sequence[Figure]
 
-    def to_markdown(self) -> str:
-        """Return a heading, the sentence and one table row for each figure."""
-        lines = [f"### {self.title}", "", self.how, ""]
+    def to_markdown(self, machine: str) -> str:
+        """Return a heading, the sentence, where and when it was measured, and one table row for each figure."""
+        lines = [f"### {self.title}", "", self.how, "", f"{machine}.", ""]
         lines += ["| what | measured | target | |", "|---|---|---|---|"]
         for figure in self.figures:
             mark = {True: "holds", False: "**missed**", None: ""}[figure.holds]

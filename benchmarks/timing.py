@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 
@@ -34,12 +35,19 @@ def interleave(
     Returns:
         For each side one timing a round, so that timings of the same place were taken together.
     """
-    names = list(sides)
+    return interleave_timers({name: partial(time_runs, run) for name, run in sides.items()}, rounds, repeats)
+
+
+def interleave_timers(
+    timers: Mapping[str, Callable[[int], Timing]], rounds: int, repeats: int
+) -> dict[str, list[Timing]]:
+    """Do the same for sides that time themselves, e.g. in another process: they are given ``repeats``."""
+    names = list(timers)
     timings: dict[str, list[Timing]] = {name: [] for name in names}
     for at in range(rounds):
         first = at % len(names)
         for name in (*names[first:], *names[:first]):
-            timings[name].append(time_runs(sides[name], repeats))
+            timings[name].append(timers[name](repeats))
     return timings
 
 
@@ -59,3 +67,8 @@ def median_timing(timings: Sequence[Timing]) -> Timing:
 def median_ratio(timings: Sequence[Timing], others: Sequence[Timing]) -> float:
     """Return the median, over rounds, of how many times the wall time of the other side was taken."""
     return median(own.wall / other.wall for own, other in zip(timings, others, strict=True))
+
+
+def median_cpu_ratio(timings: Sequence[Timing], others: Sequence[Timing]) -> float:
+    """Return the same of the processor time."""
+    return median(own.cpu / other.cpu for own, other in zip(timings, others, strict=True))

@@ -60,6 +60,14 @@ def slept_models() -> Models:
     return {name: partial(sleep, name) for name in COSTS}
 
 
+def told_models() -> Models:
+    """Return models that do nothing, or sleep if the first float of their input is not 0.
+
+    Replicas that take long to start can so be measured both ways.
+    """
+    return {name: partial(sleep_if_told, name) for name in COSTS}
+
+
 def counting_models() -> Models:
     """Return models whose results tell which of them made what of which row."""
     return {"policy": add_one, "reference": double, "value": triple, "reward": add_ten_times}
@@ -73,6 +81,13 @@ def first(batch: Rows, *_: Rows) -> Rows:
 def sleep(node: str, batch: Rows, *_: Rows) -> Rows:
     """Return the first input after what the call costs."""
     time.sleep(cost(node, len(batch)))
+    return batch
+
+
+def sleep_if_told(node: str, batch: Rows, *_: Rows) -> Rows:
+    """Return the first input, at once if it begins with 0, otherwise after what the call costs."""
+    if batch[0, 0]:
+        time.sleep(cost(node, len(batch)))
     return batch
 
 

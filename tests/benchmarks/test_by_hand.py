@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from benchmarks.by_hand.executors import ExecutorProgram
 from benchmarks.by_hand.queues import QueueProgram
-from benchmarks.seed_graph import EXECUTORS, FLOWSCHED, QUEUES, SAMPLES, all_sides
+from benchmarks.seed_graph import EXECUTORS, FLOWSCHED, QUEUES, all_sides
+from benchmarks.workload import SAMPLES
 
 Array = NDArray[Any]
 

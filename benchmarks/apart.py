@@ -1,0 +1,73 @@
+"""A side of a comparison in a process of its own, which times itself when it is told to."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from multiprocessing.connection import Connection
+from typing import Self
+
+from benchmarks.timing import Timing, time_runs
+
+Step = Callable[[], object]
+Bring = Callable[[], AbstractContextManager[Step]]
+"""Brings a side up; in the ``with`` statement stands what runs one step of it. It must be picklable."""
+
+
+class Apart:
+    """A side in a fresh process; use it in a ``with`` statement.
+
+    Args:
+        bring: brings the side up, there.
+
+    Raises:
+        RuntimeError: it could not be brought up, or a step failed; says why.
+    """
+
+    def __init__(self, bring: Bring) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self._pipe, theirs = spawn.Pipe()
+        self._process = spawn.Process(target=_serve, args=(theirs, bring))
+        self._process.start()
+        theirs.close()
+        self._read()
+
+    def time(self, repeats: int) -> Timing:
+        """Run so many steps in a row there, and return how long they took there."""
+        self._pipe.send(repeats)
+        timing = self._read()
+        if timing is None:
+            raise RuntimeError("a side of the comparison was told to go on and did not")
+        return timing
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pipe.close()
+        self._process.join(30)
+        if self._process.is_alive():
+            self._process.kill()
+
+    def _read(self) -> Timing | None:
+        try:
+            answer: Timing | str | None = self._pipe.recv()
+        except EOFError:
+            raise RuntimeError("a side of the comparison died; what it said stands above") from None
+        if isinstance(answer, str):
+            raise RuntimeError(f"a side of the comparison failed: {answer}")
+        return answer
+
+
+def _serve(pipe: Connection, bring: Bring) -> None:
+    try:
+        with bring() as step:
+            step()
+            pipe.send(None)
+            while True:
+                pipe.send(time_runs(step, pipe.recv()))
+    except EOFError:
+        pass  # the other end is closed: it is over
+    except Exception as error:  # noqa: BLE001 - it is raised at the other end
+        pipe.send(f"{type(error).__name__}: {error}")
