@@ -7,6 +7,16 @@ A backend is a class registered under the entry-point group ``flowsched.backends
 from flowsched.backend.discovery import BackendEntry, find_backends, load_backend, make_backend
 from flowsched.backend.features import Feature
 from flowsched.backend.interface import Backend, Deployment, Running
+from flowsched.programs import (
+    ActionKind,
+    Message,
+    Messages,
+    Placement,
+    PlacementError,
+    Programs,
+    RankProgram,
+    check_programs,
+)
 from flowsched.runtime.binding import Binding
 from flowsched.runtime.carrying import RemoteError, RemoteTraceback, pack_error, unpack_error
 from flowsched.runtime.context import Context, ReplicaContext
@@ -16,6 +26,7 @@ from flowsched.runtime.shipping import pack_object, unpack_object
 from flowsched.runtime.step import Seen, Step
 
 __all__ = [
+    "ActionKind",
     "Backend",
     "BackendEntry",
     "Binding",
@@ -23,8 +34,14 @@ __all__ = [
     "Deployment",
     "Feature",
     "Links",
+    "Message",
+    "Messages",
     "Outputs",
+    "Placement",
+    "PlacementError",
     "Program",
+    "Programs",
+    "RankProgram",
     "Read",
     "RemoteError",
     "RemoteTraceback",
@@ -32,6 +49,7 @@ __all__ = [
     "Running",
     "Seen",
     "Step",
+    "check_programs",
     "find_backends",
     "load_backend",
     "make_backend",
