@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from flowsched.backend import Links, Step
+from flowsched.backend import Gates, Links, Step
 from flowsched.batch import Batch
-from flowsched_threads.gates import Gates
 
 
 class StepProgress:

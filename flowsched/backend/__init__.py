@@ -20,6 +20,7 @@ from flowsched.programs import (
 from flowsched.runtime.binding import Binding
 from flowsched.runtime.carrying import RemoteError, RemoteTraceback, pack_error, unpack_error
 from flowsched.runtime.context import Context, ReplicaContext
+from flowsched.runtime.gates import Gates
 from flowsched.runtime.outputs import Outputs
 from flowsched.runtime.program import Links, Program, Read
 from flowsched.runtime.shipping import pack_object, unpack_object
@@ -33,6 +34,7 @@ __all__ = [
     "Context",
     "Deployment",
     "Feature",
+    "Gates",
     "Links",
     "Message",
     "Messages",

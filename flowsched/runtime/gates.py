@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from flowsched.backend import Program
+from flowsched.runtime.program import Program
 
 
 class Gates:
