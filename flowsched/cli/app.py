@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from flowsched.cli.backends import backends_command
+from flowsched.cli.calibrate import calibrate_command
 from flowsched.cli.command import Command
 from flowsched.cli.doctor import doctor_command
 from flowsched.cli.exit_codes import EPILOG
@@ -24,6 +25,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "run": run_command,
     "backends": backends_command,
     "doctor": doctor_command,
+    "calibrate": calibrate_command,
     "schema": schema_command,
 }
 
