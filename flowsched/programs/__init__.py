@@ -7,10 +7,12 @@ from flowsched.programs.lower import lower_plan
 from flowsched.programs.messages import Message, Messages
 from flowsched.programs.placement import Placement
 from flowsched.programs.programs import ActionKind, Programs, RankProgram
+from flowsched.programs.simulate import Costs, Simulation, simulate
 
 __all__ = [
     "Action",
     "ActionKind",
+    "Costs",
     "Message",
     "Messages",
     "Placement",
@@ -20,7 +22,9 @@ __all__ = [
     "Recv",
     "Run",
     "Send",
+    "Simulation",
     "check_programs",
     "lower_plan",
     "parse_action",
+    "simulate",
 ]
