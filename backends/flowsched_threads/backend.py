@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from flowsched.backend import Backend, Deployment
+from flowsched.backend import Backend, Deployment, Feature
 from flowsched.errors import BackendError, say_known
 from flowsched_threads.capacity import refuse_too_many, threads_left
 from flowsched_threads.replicas import Replicas
@@ -29,6 +29,7 @@ class ThreadsBackend(Backend):
     """
 
     name: ClassVar[str] = "threads"
+    lacks: ClassVar[frozenset[Feature]] = frozenset({Feature.ISOLATION})
 
     def __init__(self, devices: Mapping[str, Sequence[str]] | None = None, grace: float = 0.25) -> None:
         if devices is not None and not isinstance(devices, Mapping):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import flowsched as fs
 from flowsched.graph.rows import find_rows
 from flowsched.reference import run_reference
-from tests.comparing import assert_same
+from flowsched.testing import assert_same
 from tests.strategies import Workload, graphs
 
 Digests = NDArray[np.uint64]

@@ -1,7 +1,6 @@
 """Workers that behave: each row of what they return depends on its own row alone.
 
-Backends may run them in other processes, so they stand at the top of a module, and what they observe (who made
-a row, in which call) travels in the rows.
+What they observe (who made a row, in which call) travels in the rows.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import flowsched as fs
+from flowsched.testing.workers import meeting
 
 
 def pass_on(batch: Any) -> Any:
@@ -42,6 +42,43 @@ def return_none(*_: Any) -> None:
     return None
 
 
+def second(_: Any, batch: Any) -> Any:
+    return batch
+
+
+def empty_dict(_: Any) -> Any:
+    return {}
+
+
+def narrow(texts: Any) -> Any:
+    """Return an array of texts that is as wide as the longest of them."""
+    return np.array(texts.tolist())
+
+
+def width(batch: Any) -> Any:
+    """Return for each row how wide it is."""
+    return np.full(len(batch), batch.shape[1])
+
+
+def as_x(numbers: Any) -> Any:
+    return {"x": numbers}
+
+
+def copied(batch: Any) -> Any:
+    return {name: column.copy() for name, column in batch.items()}
+
+
+def add_and_repeat(left: Any, right: Any) -> Any:
+    return repeat(left + right, times=3)
+
+
+def draw_made(batch: Any, context: fs.Context) -> Any:
+    """Return the seeds of the rows that are made, four for each that is read."""
+    assert len(context.seeds) == len(batch)
+    assert context.made_stop - context.made_start == len(context.made_seeds) == 4 * len(batch)
+    return context.made_seeds
+
+
 def repeat(numbers: Any, times: int) -> Any:
     """Return ``times`` rows for each, told apart by their last digits: 7 becomes 700, 701, ..."""
     return (numbers[:, None] * 100 + np.arange(times)).reshape(-1)
@@ -60,6 +97,11 @@ def subtract_group_mean(numbers: Any, size: int) -> Any:
 def add_one_late(numbers: Any, context: fs.Context) -> Any:
     """Take so long that calls end in an order far from that of their rows."""
     time.sleep(0.001 * (int(context.seeds[0]) % 6))
+    return numbers + 1
+
+
+def add_one_a_little_late(numbers: Any) -> Any:
+    time.sleep(0.0005)
     return numbers + 1
 
 
@@ -99,7 +141,9 @@ class Scale:
 class Shared:
     """Serves two nodes, the second of which sees what the first has left in the replica."""
 
-    def __init__(self, context: fs.ReplicaContext) -> None:
+    def __init__(self, context: fs.ReplicaContext, folder: Path | None = None) -> None:
+        if folder is not None:
+            meeting.arrive(folder, "built")
         self.context = context
         self.token = uuid.uuid4().hex
         self.generated = 0
@@ -129,18 +173,6 @@ class Shared:
         }
 
 
-def leave_a_mark(numbers: Any, folder: Path) -> Any:
-    """Leave a file when the call ends, which it does late."""
-    time.sleep(0.01)
-    (folder / uuid.uuid4().hex).touch()
-    return numbers
-
-
-def count_marks(numbers: Any, folder: Path) -> Any:
-    """Return how many calls of others had ended when this one began."""
-    return np.full(len(numbers), len(list(folder.iterdir())))
-
-
 @fs.pads(ids=fs.Padding(-1, lengths="width"), mask=fs.Padding(0, side="left"))
 class Padded:
     """Returns rows as wide as the largest number in its call."""
@@ -158,3 +190,13 @@ class Padded:
 def undeclared(numbers: Any) -> Any:
     """Return rows of a width of their own without declaring padding."""
     return np.ones((len(numbers), int(numbers.max())))
+
+
+class OnDevice:
+    """Says which device its constructor and each of its calls were told."""
+
+    def __init__(self, context: fs.ReplicaContext) -> None:
+        self.device = context.device
+
+    def __call__(self, batch: Any, context: fs.Context) -> Any:
+        return {"built_on": [self.device] * len(batch), "called_on": [context.device] * len(batch)}
