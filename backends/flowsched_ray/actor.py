@@ -1,0 +1,193 @@
+"""What the actor of one replica does: build the replica, then run the calls that it is sent, in order."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import ray
+
+from flowsched.backend import (
+    Binding,
+    Links,
+    Program,
+    ReplicaContext,
+    Seen,
+    Step,
+    pack_error,
+    unpack_object,
+)
+from flowsched.batch import Batch
+from flowsched.errors import BuildError, FlowschedError, OutputError, say_exception
+from flowsched.graph import Graph
+from flowsched.plan import Plan
+from flowsched_ray.edge import count_bytes, decode, encode, encode_rows
+
+PREFIX = struct.Struct("<qq")
+"""How the head of a call begins: key of the plan, number of the step. Numbers follow: that of the call, and two for
+each range of rows to hand over."""
+
+
+class CallFailed(Exception):  # noqa: N818 - it is only how an error travels
+    """Carries an error, packed by :func:`flowsched.backend.pack_error`, through Ray."""
+
+    def __init__(self, packed: bytes) -> None:
+        self.packed = packed
+        super().__init__(packed)
+
+
+class Signal(NamedTuple):
+    """The first object that a call returns: it tells the driver that the call has ended.
+
+    Attributes:
+        seconds: time in the worker.
+        size: about how many bytes the output takes.
+        seen: what was seen of the node's output, where that is not as it was told before in this step.
+        batch: the output as it crosses, where it belongs to an output of the graph.
+    """
+
+    seconds: float
+    size: int
+    seen: Seen | None
+    batch: Any
+
+
+class _Known:
+    """A plan that an actor keeps, and the links of its own calls."""
+
+    def __init__(self, plan: Plan, seed: int) -> None:
+        self.program = Program(plan)
+        self.seed = seed
+        self._links: dict[int, Links] = {}
+
+    def links(self, call: int) -> Links:
+        found = self._links.get(call)
+        if found is None:
+            found = self._links[call] = self.program.find_links(call)
+        return found
+
+
+class ReplicaActor:
+    """One replica. Ray runs the constructor anew after a loss, so the replica is built when it is first needed."""
+
+    def __init__(self, packed: bytes, node: str, replica: int, replicas: int) -> None:
+        self._packed = packed
+        self._place = node, replica, replicas
+        self._workers: dict[int, Callable[..., Any]] | None = None
+        self._known: dict[int, _Known] = {}
+        self._step: Step | None = None
+        self._step_at: tuple[int, int] | None = None
+        self._told: dict[str, Seen] = {}
+
+    def arrive(self) -> None:
+        """Answer, which an actor does as soon as it has been placed and its process runs."""
+
+    def build(self) -> float:
+        """Build the replica and return the seconds that its constructor took.
+
+        Raises:
+            CallFailed: BuildError, its constructor raised.
+        """
+        try:
+            return self._build()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the driver raises it
+            raise CallFailed(pack_error(error)) from None
+
+    def learn(self, key: int, lesson: tuple[Plan, int], forgotten: int | None) -> None:
+        """Keep a plan and the session's seed under a key, in place of another."""
+        if forgotten is not None:
+            self._known.pop(forgotten, None)
+        self._known[key] = _Known(*lesson)
+
+    def run(self, head: bytes, *fragments: Any) -> Any:
+        """Run one call and return its signal and one object for each range of rows that is read.
+
+        Args:
+            head: which call of which step, and the ranges.
+            fragments: what it reads: the fragments of its first input in their order, then those of the next.
+
+        Raises:
+            CallFailed: whatever went wrong.
+        """
+        try:
+            return self._run(head, fragments)
+        except BaseException as error:  # noqa: BLE001 - likewise
+            raise CallFailed(pack_error(error)) from None
+
+    def run_or_learn(self, head: bytes, lesson: Sequence[Any], *fragments: Any) -> Any:
+        """Run one call in an actor that may have been restarted and then gets the plan from ``lesson[0]``."""
+        key = PREFIX.unpack_from(head)[0]
+        if key not in self._known:
+            self.learn(key, ray.get(lesson[0]), None)
+        return self.run(head, *fragments)
+
+    def _run(self, head: bytes, fragments: tuple[Any, ...]) -> Any:
+        key, number, call, *ranges = memoryview(head).cast("q").tolist()
+        known = self._known[key]
+        step, links = self._enter(known, key, number), known.links(call)
+        if self._workers is None:
+            self._build()
+        worker = (self._workers or {})[links.node]
+        batches = step.join(links, list(_deal(links, fragments)))
+        cancelled = ray.get_runtime_context().is_canceled
+        began = time.perf_counter()
+        output = step.run(links, worker, batches, self._device, cancelled)
+        seconds = time.perf_counter() - began
+        try:
+            signal = self._make_signal(step, links, output, seconds)
+            if not ranges:
+                return signal
+            cuts = zip(ranges[::2], ranges[1::2], strict=True)
+            return [signal, *(encode_rows(output, start, stop) for start, stop in cuts)]
+        except Exception as error:
+            raise _explain_uncut(step, links, error) from error
+
+    def _make_signal(self, step: Step, links: Links, output: Batch, seconds: float) -> Signal:
+        name = step.plan.graph.nodes[links.node].name
+        seen: Seen | None = step.seen()[name]
+        if seen is not None and seen == self._told.get(name):
+            seen = None
+        elif seen is not None:
+            self._told[name] = seen
+        return Signal(seconds, count_bytes(output), seen, encode(output) if links.is_output else None)
+
+    def _enter(self, known: _Known, key: int, number: int) -> Step:
+        if self._step is None or self._step_at != (key, number):
+            self._step = Step(known.program, self._binding, (), number, known.seed, ())
+            self._step_at = key, number
+            self._told = {}
+        return self._step
+
+    def _build(self) -> float:
+        began = time.perf_counter()
+        node, replica, replicas = self._place
+        graph: Graph
+        try:
+            graph, self._binding = unpack_object(self._packed)
+            binding: Binding = self._binding
+            self._device = "cuda:0" if ray.get_gpu_ids() else None
+            built = binding.build(ReplicaContext(node, replica, replicas, self._device))
+            served = [own.name for own in graph if graph.owner(own.name).name == node]
+            self._workers = {graph.index(name): binding.nodes[name].worker(built) for name in served}
+        except BaseException as cause:
+            raise BuildError(node=node, replica=replica, replicas=replicas, cause=cause) from cause
+        return time.perf_counter() - began
+
+
+def _deal(links: Links, fragments: Sequence[Any]) -> Iterator[list[Batch]]:
+    """Yield the fragments of each input."""
+    at = 0
+    for read in links.reads:
+        until = at + len(read.fragments)
+        yield [decode(one.batch if type(one) is Signal else one) for one in fragments[at:until]]
+        at = until
+
+
+def _explain_uncut(step: Step, links: Links, error: Exception) -> OutputError:
+    if isinstance(error, FlowschedError):
+        problem, mend = f"its output cannot leave its process: {error}", "Return columns of plain data"
+    else:  # out of memory, or what a column of the user's own type raises
+        problem, mend = f"its output cannot be cut: {say_exception(error)}", "The cause stands above"
+    return OutputError(problem, mend, **step.place(links.call))
