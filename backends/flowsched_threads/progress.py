@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from flowsched.backend import Gates, Links, Step
+from flowsched.backend import Countdown, Links, Step
 from flowsched.batch import Batch
 
 
 class StepProgress:
-    """Counts down what each call waits for and hands it to its replica at zero.
-
-    A call waits for the calls it reads from, the call before it in its replica's queue, all calls of the nodes
-    it comes after, and for its place in its node's window. Everything is counted under one lock.
+    """Hands each call to its replica once it waits for nothing more; everything is counted under one lock.
 
     Attributes:
         step: the step.
@@ -26,26 +23,19 @@ class StepProgress:
 
     def __init__(self, step: Step, queues: Mapping[str, Sequence[SimpleQueue[Any]]]) -> None:
         self.step = step
-        self._program = program = step.program
-        self._links = program.links
-        calls = program.plan.table.calls
-        self.outputs: list[Batch] = [*[None] * calls, *reversed(step.inputs)]
+        self._links = step.program.links
+        self.outputs: list[Batch] = [*[None] * step.plan.table.calls, *reversed(step.inputs)]
         self._queues = queues
-        self._waits: list[int] = program.waits.tolist()
-        self._readers: list[int] = program.readers.tolist()
-        self._left = calls
+        self._countdown = Countdown(step.program, step.window)
         self._lock = threading.Lock()
         self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
         self.cancelled = False
-        self._gates = Gates(program, step.window)
-        for call in self._gates.shut():
-            self._waits[call] += 1
 
     def begin(self) -> None:
         """Hand out the calls that wait for nothing."""
-        if not self._left:
+        if not self._countdown.left:
             self._ended.put(None)
-        for call in [call for call in self._program.first_calls if not self._waits[call]]:
+        for call in self._countdown.first():
             self._hand_out(call)
 
     def wait(self) -> Sequence[Batch]:
@@ -69,17 +59,15 @@ class StepProgress:
             if self.cancelled:
                 return None
             self.outputs[links.call] = output
-            waits = self._waits
-            for waiting in self._freed(links):
-                left = waits[waiting] = waits[waiting] - 1
-                if left:
-                    continue
-                if waiting == links.successor:
-                    following = self._links[waiting]
+            ready, released = self._countdown.end(links)
+            for call in released:
+                self.outputs[call] = None
+            for call in ready:
+                if call == links.successor:
+                    following = self._links[call]
                 else:
-                    self._hand_out(waiting)
-            self._left -= 1
-            if not self._left:
+                    self._hand_out(call)
+            if not self._countdown.left:
                 self._ended.put(None)
         return following
 
@@ -99,27 +87,6 @@ class StepProgress:
     def is_cancelled(self) -> bool:
         """Return :attr:`cancelled`, for workers that ask."""
         return self.cancelled
-
-    def _freed(self, links: Links) -> Iterable[int]:
-        """Return the calls that wait for one thing less now that a call has ended, and let go of what it read."""
-        readers, released = self._readers, []
-        for producer in links.producers:
-            left = readers[producer] = readers[producer] - 1
-            if not left:
-                released.append(producer)
-                if not self._links[producer].is_output:
-                    self.outputs[producer] = None
-        if not self._gates.any:
-            return links.followers
-        if not readers[links.call]:
-            released.append(links.call)
-        return (*links.followers, *self._opened(links, released))
-
-    def _opened(self, links: Links, released: Sequence[int]) -> Iterable[int]:
-        """Yield the calls that a gate no longer holds back."""
-        yield from self._gates.end_call(links.node)
-        for call in released:
-            yield from self._gates.release(call, self._links[call].node)
 
     def _hand_out(self, call: int) -> None:
         links = self._links[call]

@@ -20,6 +20,7 @@ from flowsched.programs import (
 from flowsched.runtime.binding import Binding
 from flowsched.runtime.carrying import RemoteError, RemoteTraceback, pack_error, unpack_error
 from flowsched.runtime.context import Context, ReplicaContext
+from flowsched.runtime.countdown import Countdown
 from flowsched.runtime.gates import Gates
 from flowsched.runtime.outputs import Outputs
 from flowsched.runtime.program import Links, Program, Read
@@ -32,6 +33,7 @@ __all__ = [
     "BackendEntry",
     "Binding",
     "Context",
+    "Countdown",
     "Deployment",
     "Feature",
     "Gates",
