@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from flowsched import Plan
-from flowsched.programs import ActionKind, Messages, Placement, Programs
+from flowsched.programs import ActionKind, Messages, Programs
 from flowsched.programs.check import find_violations
 
 RECV, RUN, SEND = ActionKind.RECV, ActionKind.RUN, ActionKind.SEND
@@ -73,8 +73,14 @@ def codes(programs: Programs, plan: Plan, **options: Any) -> set[str]:
     return {problem.code for problem in find_violations(programs, plan, **options)}
 
 
-def written(plan: Plan, placement: Placement, texts: Sequence[str], *, like: Programs) -> Programs:
-    """Return the programs whose ranks do what the texts say, one action a line, with the messages of ``like``."""
-    known = {str(like.action(kind, number)): (kind, number) for _, _, kind, number in places(like)}
-    changed = [[known[line.strip()] for line in text.splitlines() if line.strip()] for text in texts]
-    return replace(with_rows(like, changed), plan=plan, placement=placement)
+def written(programs: Programs, *texts: str) -> Programs:
+    """Return the programs whose ranks do what the texts say, one of the programs' own actions a line."""
+    known = {
+        (rank, str(programs.action(kind, number))): (kind, number)
+        for rank, _, kind, number in places(programs)
+    }
+    changed = [
+        [known[rank, line.strip()] for line in text.splitlines() if line.strip()]
+        for rank, text in enumerate(texts)
+    ]
+    return with_rows(programs, changed)

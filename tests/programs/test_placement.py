@@ -129,8 +129,8 @@ def test_a_placement_of_a_node_that_has_the_replicas_of_another_is_refused() -> 
         plan.programs(placement=Placement(1, 0, {"a": (0,), "b": (0,)}))
 
 
-@pytest.mark.parametrize("given", [{"ranks": 4}, {"home": 0}])
-def test_ranks_beside_a_placement_are_refused(given: dict[str, int]) -> None:
+@pytest.mark.parametrize(("ranks", "home", "place"), [(4, None, "ranks"), (None, 0, "home")])
+def test_ranks_beside_a_placement_are_refused(ranks: int | None, home: int | None, place: str) -> None:
     with pytest.raises(PlacementError) as error:
-        seed_plan().programs(placement=Placement.spread(SEED, 4), **given)
-    assert blamed(error) == [("given-twice", next(iter(given)))]
+        seed_plan().programs(ranks, home=home, placement=Placement.spread(SEED, 4))
+    assert blamed(error) == [("given-twice", place)]
