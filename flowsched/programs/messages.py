@@ -99,14 +99,15 @@ class Messages(Sequence[Message]):
 
     def read_by(self, call: int) -> tuple[int, ...]:
         """Return the numbers of the messages that a call reads, each once."""
-        order, callers = self._by_reader
-        first, last = np.searchsorted(callers, [call, call + 1])
-        numbers: list[int] = order[first:last].tolist()
+        number, offsets = self._by_reader
+        numbers: list[int] = (
+            number[offsets[call] : offsets[call + 1]].tolist() if call + 1 < len(offsets) else []
+        )
         return tuple(numbers)
 
     @cached_property
     def _by_reader(self) -> tuple[Int64, Int64]:
-        """Messages in the order of their readers, and these readers."""
+        """The messages in the order of their readers, and where those of each call begin."""
         number = np.repeat(np.arange(len(self)), np.diff(self.reader_offsets))
-        order = np.argsort(self.reader, kind="stable")
-        return number[order], self.reader[order]
+        offsets: Int64 = np.concatenate([[0], np.cumsum(np.bincount(self.reader))])
+        return number[np.argsort(self.reader, kind="stable")], offsets
