@@ -54,6 +54,7 @@ class Suite:
         widest: the most replicas of one node.
         examples: how many examples the tests by properties try, and how often those of unlucky moments try.
         at_once: seconds within which a failure must surface. Workers that are busy meanwhile stay so for 30.
+        settle: seconds within which nothing of a session may be left running after a test.
         time_limit: seconds that one test may take, starting and ending replicas included.
     """
 
@@ -64,6 +65,7 @@ class Suite:
     widest: ClassVar[int] = 100
     examples: ClassVar[int] = 40
     at_once: ClassVar[float] = 5.0
+    settle: ClassVar[float] = 10.0
     time_limit: ClassVar[float] = 60.0
 
     def start(self, graph: fs.Graph, models: Mapping[str, Any], **settings: Any) -> fs.Session:
@@ -147,7 +149,7 @@ class Suite:
         """Every test, whatever it makes fail, must leave no thread or process behind."""
         before = self.running()
         yield
-        until = time.monotonic() + 10
+        until = time.monotonic() + self.settle
         while left := self.running() - before - kept.own:
             if time.monotonic() > until:
                 pytest.fail(f"left running: {sorted(map(repr, left))}")
