@@ -16,7 +16,7 @@ BENCHMARKS = {
     "ray": "benchmarks.on_ray",
     "torch": "benchmarks.on_torch",
     "gloo_data": "benchmarks.gloo_data",
-    "peers": "benchmarks.peers",
+    "peers": "benchmarks.peers.compare",
     "growth": "benchmarks.growth",
 }
 """Modules whose ``measure`` returns a section, by name; each is imported when it is asked for."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Self
 
 from benchmarks.timing import Timing, time_runs
 
 Step = Callable[[], object]
-Bring = Callable[[], AbstractContextManager[Step]]
-"""Brings a side up; in the ``with`` statement stands what runs one step of it. It must be picklable."""
+Bring = Callable[[], AbstractContextManager[Mapping[str, Step]]]
+"""Brings a side up; in the ``with`` statement stand the steps that it can run, by name. It must be picklable."""
 
 
 class Apart:
@@ -33,9 +34,12 @@ class Apart:
         theirs.close()
         self._read()
 
-    def time(self, repeats: int) -> Timing:
-        """Run so many steps in a row there, and return how long they took there."""
-        self._pipe.send(repeats)
+    def timer(self, name: str) -> Callable[[int], Timing]:
+        """Return what runs the step of this name so many times in a row, and returns how long that took there."""
+        return partial(self._time, name)
+
+    def _time(self, name: str, repeats: int) -> Timing:
+        self._pipe.send((name, repeats))
         timing = self._read()
         if timing is None:
             raise RuntimeError("a side of the comparison was told to go on and did not")
@@ -62,11 +66,11 @@ class Apart:
 
 def _serve(pipe: Connection, bring: Bring) -> None:
     try:
-        with bring() as step:
-            step()
+        with bring() as steps:
             pipe.send(None)
             while True:
-                pipe.send(time_runs(step, pipe.recv()))
+                name, repeats = pipe.recv()
+                pipe.send(time_runs(steps[name], repeats))
     except EOFError:
         pass  # the other end is closed: it is over
     except Exception as error:  # noqa: BLE001 - it is raised at the other end

@@ -6,7 +6,7 @@ process group belongs to a process; the sides run in turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from benchmarks.workload import SAMPLES, WIDTH, idle_models, lower_bound, seed_g
 WIDE = 2_097_152
 """Floats in a row of 8 MiB, so that a fragment of two rows has 16 MiB."""
 FLOWSCHED, BY_HAND = "flowsched", "isend and irecv by hand"
+STEP = "step"
 
 
 def measure(runs: int) -> Section:
@@ -41,7 +42,7 @@ def measure(runs: int) -> Section:
 
 
 @contextmanager
-def bring_flowsched(width: int, slept: bool) -> Iterator[Step]:
+def bring_flowsched(width: int, slept: bool) -> Iterator[Mapping[str, Step]]:
     """Start a session on torch and yield what runs a step with its outputs read."""
     import torch
 
@@ -50,11 +51,11 @@ def bring_flowsched(width: int, slept: bool) -> Iterator[Step]:
     torch.set_num_threads(1)
     prompts = torch.zeros(SAMPLES, width)
     with fs.start(seed_graph(), _models(slept), backend="torch") as session:
-        yield lambda: dict(session.run({"prompts": prompts}))
+        yield {STEP: lambda: dict(session.run({"prompts": prompts}))}
 
 
 @contextmanager
-def bring_gloo(width: int, slept: bool) -> Iterator[Step]:
+def bring_gloo(width: int, slept: bool) -> Iterator[Mapping[str, Step]]:
     """Start the program by hand and yield what runs a step."""
     import torch
 
@@ -62,7 +63,7 @@ def bring_gloo(width: int, slept: bool) -> Iterator[Step]:
 
     prompts = torch.zeros(SAMPLES, width)
     with GlooProgram(_models(slept), width) as program:
-        yield lambda: program.run(prompts)
+        yield {STEP: lambda: program.run(prompts)}
 
 
 def _models(slept: bool) -> Any:
@@ -75,7 +76,9 @@ def _time_sides(width: int, slept: bool, rounds: int, repeats: int) -> dict[str,
         BY_HAND: partial(bring_gloo, width, slept),
     }
     with ExitStack() as stack:
-        timers = {name: stack.enter_context(Apart(bring)).time for name, bring in sides.items()}
+        timers = {name: stack.enter_context(Apart(bring)).timer(STEP) for name, bring in sides.items()}
+        for warm_up in timers.values():
+            warm_up(2)
         return interleave_timers(timers, rounds, repeats)
 
 

@@ -1,0 +1,122 @@
+"""What others make of the same jobs: time a step, calls, idle replicas, samples lost or padded.
+
+Each peer is compared with flowsched on Ray, both up at the same time in processes of their own and run in turn. At
+the end flowsched's other backends run the same jobs. A peer that is not installed, or cannot be imported here, is
+told and passed over.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+
+from benchmarks.apart import Apart
+from benchmarks.figures import Figure, Section, at_most
+from benchmarks.peers.dask_distributed import bring_dask
+from benchmarks.peers.flowsched_sides import bring_flowsched
+from benchmarks.peers.jobs import JOBS
+from benchmarks.peers.ray_data import bring_ray_data
+from benchmarks.peers.side import Bring, bring_steps
+from benchmarks.peers.told import Told, read_told
+from benchmarks.peers.verl_group import bring_verl
+from benchmarks.timing import Timing, interleave_timers, median_ratio
+
+OURS = "flowsched on ray"
+SIDES: dict[str, Bring] = {
+    OURS: partial(bring_flowsched, "ray", {"num_cpus": 0}),
+    "flowsched on torch": partial(bring_flowsched, "torch", {}),
+    "flowsched on threads": partial(bring_flowsched, "threads", {}),
+    "Ray Data": bring_ray_data,
+    "dask.distributed": bring_dask,
+    "verl": bring_verl,
+}
+PACKAGES = {"Ray Data": "pyarrow", "dask.distributed": "distributed", "verl": "verl"}
+"""What a peer needs beside flowsched's own extras."""
+COMPARED = [*([OURS, peer] for peer in PACKAGES), ["flowsched on torch", "flowsched on threads"]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was measured of a side.
+
+    Attributes:
+        idle: timings of steps without work.
+        slept: timings of steps with slept costs.
+        told: one step as its workers saw it.
+    """
+
+    idle: list[Timing]
+    slept: list[Timing]
+    told: Told
+
+
+def measure(runs: int) -> Section:
+    """Measure ``runs`` rounds without work and half as many with slept costs, of each job and peer."""
+    figures = [figure for job in JOBS for sides in COMPARED for figure in _compare(job, sides, runs)]
+    how = (
+        f"Medians of {runs} rounds without work and {_slept_rounds(runs)} with slept costs, in each of which the "
+        "sides of a comparison run one step in turn. *Calls* are the span from the first call's begin to the last "
+        "one's end in a step with slept costs, without what a peer does before and after."
+    )
+    return Section("What others make of the same jobs", how, figures)
+
+
+def _slept_rounds(runs: int) -> int:
+    return (runs + 1) // 2
+
+
+def _compare(job: str, names: list[str], runs: int) -> Iterator[Figure]:
+    missing = [PACKAGES[name] for name in names if name in PACKAGES and find_spec(PACKAGES[name]) is None]
+    if missing:
+        yield Figure(f"{JOBS[job].title}: {names[-1]}", f"not measured: {missing[0]} is not installed")
+        return
+    try:
+        found = _measure_sides(job, names, runs)
+    except RuntimeError as error:
+        yield Figure(f"{JOBS[job].title}: {names[-1]}", f"not measured: {error}")
+        return
+    yield from _say(job, found)
+
+
+def _measure_sides(job: str, names: list[str], runs: int) -> dict[str, Found]:
+    with ExitStack() as stack:
+        folders, sides = {}, {}
+        for name in names:
+            folders[name] = stack.enter_context(tempfile.TemporaryDirectory())
+            sides[name] = stack.enter_context(Apart(partial(bring_steps, SIDES[name], job, folders[name])))
+        idle = interleave_timers({name: side.timer("idle") for name, side in sides.items()}, runs, 1)
+        slept = interleave_timers(
+            {name: side.timer("slept") for name, side in sides.items()}, _slept_rounds(runs), 1
+        )
+        for side in sides.values():
+            side.timer("told")(1)
+        told = {name: read_told(JOBS[job], Path(folder)) for name, folder in folders.items()}
+    return {name: Found(idle[name], slept[name], told[name]) for name in names}
+
+
+def _say(job: str, found: Mapping[str, Found]) -> Iterator[Figure]:
+    title = JOBS[job].title
+    for name, side in found.items():
+        idle, slept = (_milliseconds(timings) for timings in (side.idle, side.slept))
+        span = f"{side.told.seconds * 1e3:,.0f} ms"
+        yield Figure(f"{title}: {name}", f"no work {idle}, slept {slept}, calls {span}; {side.told}")
+    if OURS in found:
+        own = found[OURS]
+        for name, peer in found.items():
+            if name != OURS:
+                yield at_most(
+                    f"{title}: {OURS} over {name}, no work", median_ratio(own.idle, peer.idle), 1, "x"
+                )
+                yield at_most(
+                    f"{title}: {OURS} over {name}, slept", median_ratio(own.slept, peer.slept), 1, "x"
+                )
+
+
+def _milliseconds(timings: list[Timing]) -> str:
+    return f"{median(timing.wall for timing in timings) * 1e3:,.3g} ms"
