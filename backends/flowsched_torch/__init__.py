@@ -1,1 +1,5 @@
-"""The torch backend: every replica is served by a rank and data moves by torch.distributed, point to point."""
+"""The torch backend: ranks of torch.distributed run their own program of the plan, and data goes between them."""
+
+from flowsched_torch.backend import TorchBackend
+
+__all__ = ["TorchBackend"]

@@ -1,0 +1,258 @@
+"""Local ranks: processes of this machine that this program starts, drives and ends."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import sys
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from torch.distributed import TCPStore
+
+from flowsched.backend import Deployment, Outputs, Running, Seen, Step, pack_object, unpack_error
+from flowsched.errors import ReplicaLostError, SessionError
+from flowsched.programs import Placement
+from flowsched_torch.board import Board
+from flowsched_torch.control import Connection, Frame, Kind
+from flowsched_torch.devices import Devices
+from flowsched_torch.forking import Forking, say_status
+from flowsched_torch.hub import GoneError, Hub, SilentError
+from flowsched_torch.losses import SEE_WHY, lost_replica, served_replicas
+from flowsched_torch.mesh import Mesh
+from flowsched_torch.plans import Plans
+from flowsched_torch.serve import STEP, Job, Surroundings
+from flowsched_torch.steps import RankStep
+from flowsched_torch.telling import InOrder
+
+_KEPT_PLANS = 16
+_WORD_OF_A_DEATH = 1.0  # seconds in which the system tells how a process has ended
+
+
+class LocalRanks(Running):
+    """Ranks that were forked for one session; this process is one more, which runs no calls.
+
+    Its main thread waits for the control plane alone, where a failure or an interruption is noticed at once,
+    and turns to the data when that is there.
+
+    Args:
+        deployment: what to bring up.
+        placement: on which ranks.
+        devices: what replicas are given.
+        forking: what ranks are forked from.
+        grace: seconds that closing waits for workers that a failure or an interruption left in a call.
+        timeout: seconds after which a rank that neither answers nor dies is given up.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        placement: Placement,
+        devices: Devices,
+        forking: Forking,
+        grace: float,
+        timeout: float,
+    ) -> None:
+        self._deployment, self._placement = deployment, placement
+        self._forking, self._grace, self._timeout = forking, grace, timeout
+        self._observer = deployment.observer
+        self._home = placement.home
+        self._turn = threading.RLock()
+        self._closed = False
+        self._step: Step | None = None
+        self._idle = False  # whether no rank can be in the middle of its constructors or a call
+        self._known: OrderedDict[tuple[str, tuple[int, ...], int], int] = OrderedDict()
+        self._added = 0
+        self._seen: dict[int, dict[str, Seen]] = {}
+        self._pids: list[int] = []
+        self._mesh: Mesh | None = None
+        self._board = Board.make(placement.ranks)
+        ends = [(socket.socketpair(), socket.socketpair()) for _ in range(placement.ranks)]
+        orders = {rank: Connection(order[0]) for rank, (order, _) in enumerate(ends)}
+        alarms = {rank: Connection(alarm[0]) for rank, (_, alarm) in enumerate(ends)}
+        self._hub = Hub(orders, alarms, timeout)
+        self._forgotten = weakref.finalize(self, _abandon, self._hub, self._board)
+        try:
+            self._start(devices, [(order[1], alarm[1]) for order, alarm in ends])
+        except BaseException:
+            self.close()
+            raise
+        self._idle = True
+
+    def run(self, step: Step) -> Outputs:
+        """Execute one step; see :meth:`flowsched.backend.Running.run`."""
+        with self._turn:
+            if self._closed:
+                raise SessionError(f"the session was closed before step {step.number} began")
+            self._step, self._idle = step, False
+            try:
+                outputs = self._run(step)
+                self._idle = True
+                return outputs
+            except BaseException:
+                self._hub.alarm(Kind.OVER)
+                raise
+            finally:
+                self._step = None  # it holds the inputs
+
+    def close(self) -> None:
+        """End the ranks; those that a failure left in the middle of a call are waited for the grace time."""
+        self._closed = True
+        if self._step is not None:
+            self._hub.wake()
+        with self._turn:
+            if not self._forgotten.alive:
+                return
+            self._hub.alarm(Kind.OVER)
+            self._hub.order(Kind.OVER)
+            self._mesh = None
+            self._known.clear()
+            left = self._forking.wait_for(self._pids, max(self._grace, 5.0) if self._idle else self._grace)
+            self._forking.kill(left)
+            self._forking.forget(self._pids)
+            self._forgotten()
+
+    def _start(self, devices: Devices, ends: Sequence[tuple[socket.socket, socket.socket]]) -> None:
+        deployment = self._deployment
+        binding = deployment.binding
+        job = Job(deployment.graph, binding, dict(deployment.replicas), self._placement, devices)
+        around = Surroundings(list(sys.path), os.getcwd(), dict(os.environ), list(sys.argv), pack_object(job))
+        try:
+            files = [(order.fileno(), alarm.fileno(), self._board.file) for order, alarm in ends]
+            self._pids = self._forking.fork(pickle.dumps(around), files)
+        finally:
+            for end in ends:
+                for side in end:
+                    side.close()
+        self._wait_for(Kind.READY)
+        store = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
+        self._hub.order(Kind.JOIN, store.port)
+        mesh = self._mesh = Mesh(store, self._home, self._placement.processes, host="127.0.0.1")
+        self._plans = Plans(self._placement, self._home, mesh, inputs_everywhere=False)
+        self._wait_for(Kind.JOINED)
+
+    def _run(self, step: Step) -> Outputs:
+        number = self._know(step)
+        self._hub.order(Kind.STEP, number, STEP.pack(step.number, self._observer is not None))
+        running = RankStep(self._plans[number], step, {}, lambda: False, lambda _: None)
+        running.begin()
+        news = self._wait_for(Kind.ENDED, running, InOrder(step, self._observer))
+        outputs = running.take_outputs()
+        running.end()
+        self._meet(number, step, news)
+        made: list[Any] = [None] * step.plan.table.calls
+        for call, output in outputs.items():
+            made[call] = output
+        return step.collect(made)
+
+    def _know(self, step: Step) -> int:
+        """Return what all ranks call the plan, telling them of it first if need be."""
+        window = tuple(step.window)
+        key = step.plan.hash, window, step.seed
+        number = self._known.pop(key, None)
+        if number is None:
+            number = self._added
+            self._added += 1
+            self._plans.add(number, step.program, window, checked=False)
+            self._hub.order(Kind.PLAN, number, pickle.dumps((step.plan, window, step.seed), 5))
+        self._known[key] = number
+        if len(self._known) > _KEPT_PLANS:
+            _, oldest = self._known.popitem(last=False)
+            self._plans.forget(oldest)
+            self._seen.pop(oldest, None)
+            self._hub.order(Kind.FORGET, oldest)
+        return number
+
+    def _meet(self, number: int, step: Step, news: Sequence[bytes]) -> None:
+        """Let the step know of the outputs of all ranks; what none of them found new is known as it was."""
+        if number in self._seen and not any(news):
+            step.meet(self._seen[number])
+            return
+        if number in self._seen:
+            step.meet(self._seen[number])
+        for packed in news:
+            if packed:
+                step.meet(pickle.loads(packed))
+        self._seen[number] = step.seen()
+
+    def _wait_for(
+        self, kind: Kind, running: RankStep | None = None, ended: InOrder | None = None
+    ) -> list[bytes]:
+        """Wait until all ranks have said something, and return what came with it.
+
+        Raises:
+            RunError: a rank failed or was lost.
+            SessionError: the session was closed meanwhile.
+        """
+        said: dict[int, bytes] = {}
+        try:
+            while len(said) < self._placement.ranks:
+                for rank, frame in self._hub.hear():
+                    if frame.kind is kind:
+                        said[rank] = frame.payload
+                    elif frame.kind is Kind.BUILT and self._observer is not None:
+                        self._observer(pickle.loads(frame.payload))
+                    elif frame.kind is Kind.EVENT and ended is not None:
+                        ended.tell(pickle.loads(frame.payload))
+                    elif frame.kind is Kind.LOOK and running is not None:
+                        running.take_output(frame.number)
+                    else:
+                        self._raise_what_failed(rank, frame)
+                    self._raise_if_closed()
+                self._raise_if_closed()
+        except GoneError as gone:
+            raise self._lost(gone.rank) from None
+        except SilentError as silent:
+            raise self._silent(silent.rank) from None
+        except RuntimeError as error:  # gloo's, in the middle of taking an output
+            self._raise_what_broke(error)
+        return [said[rank] for rank in range(self._placement.ranks)]
+
+    def _raise_if_closed(self) -> None:
+        if self._closed:
+            step = self._step
+            during = (
+                "while its replicas were built" if step is None else f"in the middle of step {step.number}"
+            )
+            raise SessionError(f"the session was closed {during}")
+
+    def _raise_what_failed(self, rank: int, frame: Frame) -> None:
+        if frame.kind is Kind.FAILED:
+            raise unpack_error(frame.payload)
+        if frame.kind is Kind.BROKEN:
+            self._raise_what_broke(unpack_error(frame.payload))
+
+    def _raise_what_broke(self, error: BaseException) -> NoReturn:
+        """Raise why a connection was lost: some rank's failure, which is about to be told, or its death."""
+        for _, frame in self._hub.settle(_WORD_OF_A_DEATH):
+            if frame.kind is Kind.FAILED:
+                raise unpack_error(frame.payload)
+            if self._hub.gone:
+                break
+        if self._hub.gone:
+            raise self._lost(self._hub.gone[0]) from None
+        raise SessionError(f"the connection between two ranks was lost: {error}") from error
+
+    def _lost(self, rank: int) -> ReplicaLostError:
+        pid = self._pids[rank] if rank < len(self._pids) else 0
+        self._forking.wait_for([pid], _WORD_OF_A_DEATH)
+        status = self._forking.status_of(pid)
+        how = "is gone" if status is None else say_status(status)
+        return self._blame(rank, f"its process {pid} {how}", SEE_WHY)
+
+    def _silent(self, rank: int) -> ReplicaLostError:
+        mend = "Give a larger timeout= if it was only busy"
+        return self._blame(rank, f"its rank has not answered for {self._timeout:g} seconds", mend)
+
+    def _blame(self, rank: int, why: str, mend: str) -> ReplicaLostError:
+        served = served_replicas(self._placement, self._deployment.replicas, rank)
+        return lost_replica(served, self._board, rank, self._step, why, mend)
+
+
+def _abandon(hub: Hub, board: Board) -> None:
+    hub.close()
+    board.close()

@@ -1,0 +1,125 @@
+"""The connections between ranks: one gloo group of our own, beside whatever groups the program has."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from torch.distributed import ProcessGroupGloo, Store
+
+_FOREVER = timedelta(days=365)  # a call takes as long as it takes; failures come by the control plane
+_FILES = Path("/proc/self/fd")
+
+
+Work: TypeAlias = Any
+"""What gloo returns for a message under way: to be waited for by :func:`finish`."""
+
+
+def finish(work: Work) -> None:
+    """Wait until a message is sent or received.
+
+    Raises:
+        RuntimeError: the connection is lost.
+    """
+    work.wait(_FOREVER)
+
+
+class Mesh:
+    """Point-to-point messages between all ranks of a session.
+
+    Args:
+        store: where the ranks find each other.
+        rank: this one.
+        size: how many there are.
+        host: the address of this machine that the others reach; None for the one gloo finds.
+        interface: the network interface instead.
+        timeout: seconds that the ranks have to find each other.
+
+    Raises:
+        RuntimeError: they did not find each other in time, or the address is none of this machine.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        rank: int,
+        size: int,
+        *,
+        host: str | None = None,
+        interface: str | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        self.rank, self.size = rank, size
+        before = _open_sockets()
+        options = ProcessGroupGloo._Options()
+        options._devices = [ProcessGroupGloo.create_device(hostname=host or "", interface=interface or "")]
+        options._timeout = timedelta(seconds=timeout)
+        options._threads = 1
+        listener = _find_listener(_open_sockets() - before)
+        group: Any = ProcessGroupGloo(store, rank, size, options)
+        self._group: Any = group
+        self.send_to, self.receive_from = group.send, group.recv
+        self._sockets = _open_sockets() - before
+        self._ports = _exchange(store, rank, size, listener)
+
+    def send(self, tensor: torch.Tensor, peer: int, tag: int) -> Work:
+        """Begin to send; the tensor must live until the work is finished."""
+        return self.send_to([tensor], peer, tag)
+
+    def receive(self, tensor: torch.Tensor, peer: int, tag: int) -> Work:
+        """Begin to receive at most as many bytes as the tensor has."""
+        return self.receive_from([tensor], peer, tag)
+
+    def cut(self) -> None:
+        """Cut all connections, from any thread: whoever waits for a message raises RuntimeError at once.
+
+        Gloo itself frees nobody who waits in another thread.
+        """
+        for number, inode in self._sockets:
+            with suppress(OSError), socket.socket(fileno=os.dup(number)) as pair:
+                if os.fstat(number).st_ino == inode and self._is_ours(pair):
+                    pair.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._group = self.send_to = self.receive_from = None
+
+    def _is_ours(self, pair: socket.socket) -> bool:
+        """Whether a socket connects two of the ranks; others may have been opened at the same time."""
+        if pair.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            return False
+        return pair.getsockname()[1] == self._ports[self.rank] or pair.getpeername()[1] in self._ports
+
+
+def _open_sockets() -> set[tuple[int, int]]:
+    """Return number and inode of each socket that this process has open; none where that cannot be told."""
+    found = set()
+    with suppress(OSError):
+        for path in _FILES.iterdir():
+            with suppress(OSError):
+                state = os.fstat(int(path.name))
+                if stat.S_ISSOCK(state.st_mode):
+                    found.add((int(path.name), state.st_ino))
+    return found
+
+
+def _find_listener(sockets: Iterable[tuple[int, int]]) -> int:
+    """Return the port at which gloo waits for others; 0 where it cannot be told."""
+    for number, _ in sockets:
+        with suppress(OSError), socket.socket(fileno=os.dup(number)) as found:
+            if found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                return int(found.getsockname()[1])
+    return 0
+
+
+def _exchange(store: Store, rank: int, size: int, port: int) -> list[int]:
+    """Return the port of each rank."""
+    store.set(f"port-{rank}", str(port))
+    return [int(store.get(f"port-{other}")) for other in range(size)]

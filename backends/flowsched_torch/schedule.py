@@ -1,0 +1,243 @@
+"""What one rank does in every step of a plan: its calls in order, each with its messages, found once a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from flowsched.backend import Links, Program
+from flowsched.programs import ActionKind, Message, Programs
+from flowsched_torch.credits import find_credits, find_left
+from flowsched_torch.mesh import Mesh
+from flowsched_torch.streams import Incoming, Outgoing, Signal
+
+_AHEAD = 4  # calls whose messages may arrive before they are waited for
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """A fragment of what this rank holds: rows of the output of its own call, or of an input of the step."""
+
+    producer: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """A fragment that comes as a message of its own."""
+
+    stream: Incoming
+    rows: int
+
+
+Source: TypeAlias = Here | There
+
+
+@dataclass(slots=True, eq=False)
+class CallPlan:
+    """One call and what is to be done around it.
+
+    Attributes:
+        links: what it has to do with other calls.
+        sources: where the fragments of each of its inputs are.
+        post: receives to post before it is waited for.
+        waits: signals that must be there before it starts.
+        left: earlier messages of this node that are read everywhere once these signals are there.
+        sends: messages of rows of its output.
+        signals: signals that it has ended.
+        keeps: whether its output is needed here afterwards.
+        drops: calls of this rank whose output nobody here needs after it.
+        releases: messages that nobody here needs after it.
+    """
+
+    links: Links
+    sources: list[list[Source]]
+    post: list[Incoming | Signal] = field(default_factory=list)
+    waits: list[Signal] = field(default_factory=list)
+    left: list[Outgoing] = field(default_factory=list)
+    sends: list[tuple[Outgoing, int, int]] = field(default_factory=list)
+    signals: list[Signal] = field(default_factory=list)
+    keeps: bool = False
+    drops: list[int] = field(default_factory=list)
+    releases: list[Incoming] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class RankPlan:
+    """What one rank does in a step.
+
+    Attributes:
+        program: the plan.
+        post: receives to post when the step begins.
+        inputs: messages of rows of the step's inputs, sent before everything else.
+        calls: its calls in order.
+        outputs: by number of the call, the message that brings an output home; empty elsewhere.
+        sends: all messages and signals that it sends.
+    """
+
+    program: Program
+    post: list[Incoming | Signal] = field(default_factory=list)
+    inputs: list[tuple[Outgoing, int, int, int]] = field(default_factory=list)
+    calls: list[CallPlan] = field(default_factory=list)
+    outputs: dict[int, Incoming] = field(default_factory=dict)
+    sends: list[Outgoing | Signal] = field(default_factory=list)
+
+
+def plan_rank(
+    programs: Programs,
+    program: Program,
+    rank: int,
+    mesh: Mesh,
+    *,
+    tag: int,
+    window: Sequence[int],
+    inputs_everywhere: bool,
+) -> RankPlan:
+    """Return what ``rank`` does.
+
+    Args:
+        programs: the programs of all ranks.
+        program: the same plan, made ready to run.
+        rank: this rank.
+        mesh: its connections.
+        tag: the tag of message 0; each message and each credit has one of its own, the same on all ranks.
+        window: the most calls of each node that may have started while the first of them is still needed.
+        inputs_everywhere: whether every rank holds the step's inputs, so that none are sent.
+    """
+    return _Planner(programs, program, rank, mesh, tag, window, inputs_everywhere).plan()
+
+
+def count_tags(programs: Programs, program: Program, window: Sequence[int]) -> int:
+    """Return how many tags a plan takes."""
+    return len(programs.messages) + len(find_credits(program, programs.placement, window))
+
+
+class _Planner:
+    def __init__(
+        self,
+        programs: Programs,
+        program: Program,
+        rank: int,
+        mesh: Mesh,
+        tag: int,
+        window: Sequence[int],
+        inputs_everywhere: bool,
+    ) -> None:
+        self._rank, self._mesh, self._tag = rank, mesh, tag
+        self._programs = programs
+        self._inputs_everywhere = inputs_everywhere
+        self._window = window
+        self._credits = find_credits(program, programs.placement, window)
+        self._own = RankPlan(program)
+        self._incoming: dict[tuple[int, int, int], Incoming] = {}
+        self._calls: dict[int, CallPlan] = {}
+        self._arriving: dict[int, list[Incoming | Signal]] = {}  # by call that waits first
+
+    def plan(self) -> RankPlan:
+        self._receive()
+        self._run()
+        self._send()
+        self._exchange_credits()
+        self._post_ahead()
+        self._release()
+        return self._own
+
+    def _mine(self, kind: ActionKind) -> Iterator[int]:
+        own = self._programs[self._rank]
+        return iter(own.numbers[own.kinds == kind].tolist())
+
+    def _messages(self, kind: ActionKind) -> Iterator[Message]:
+        for number in self._mine(kind):
+            message = self._programs.messages[number]
+            if not (self._inputs_everywhere and message.producer < 0):
+                yield message
+
+    def _receive(self) -> None:
+        for message in self._messages(ActionKind.RECV):
+            tag = self._tag + message.number
+            if message.is_signal:
+                signal = Signal(self._mesh, message.sender, tag)
+                self._arriving.setdefault(message.readers[0], []).append(signal)
+                continue
+            stream = Incoming(self._mesh, message.sender, tag)
+            self._incoming[message.producer, message.start, message.stop] = stream
+            if message.is_output:
+                self._own.outputs[message.producer] = stream
+                self._own.post.append(stream)
+            else:
+                self._arriving.setdefault(message.readers[0], []).append(stream)
+
+    def _run(self) -> None:
+        links = self._own.program.links
+        for number in self._mine(ActionKind.RUN):
+            own = CallPlan(links[number], [])
+            for read in own.links.reads:
+                own.sources.append([self._source(*fragment) for fragment in read.fragments])
+            self._calls[number] = own
+            self._own.calls.append(own)
+            own.waits = [one for one in self._arriving.get(number, ()) if isinstance(one, Signal)]
+
+    def _source(self, producer: int, start: int, stop: int) -> Source:
+        stream = self._incoming.get((producer, start, stop))
+        return Here(producer, start, stop) if stream is None else There(stream, stop - start)
+
+    def _send(self) -> None:
+        for message in self._messages(ActionKind.SEND):
+            tag = self._tag + message.number
+            if message.is_signal:
+                signal = Signal(self._mesh, message.receiver, tag)
+                self._calls[message.producer].signals.append(signal)
+                self._own.sends.append(signal)
+                continue
+            # A home that runs calls itself takes outputs when it has run them: nobody may wait for that before.
+            awaited = bool(message.readers) or self._programs.placement.home_is_apart
+            stream = Outgoing(self._mesh, message.receiver, tag, is_awaited=awaited)
+            self._own.sends.append(stream)
+            if message.producer < 0:
+                self._own.inputs.append((stream, -1 - message.producer, message.start, message.stop))
+            else:
+                self._calls[message.producer].sends.append((stream, message.start, message.stop))
+
+    def _exchange_credits(self) -> None:
+        """Let a call wait for the ends of those that read what leaves its node's window."""
+        first = self._tag + len(self._programs.messages)
+        for number, credit in enumerate(self._credits):
+            if credit.sender == self._rank:
+                signal = Signal(self._mesh, credit.receiver, first + number)
+                self._calls[credit.ended].signals.append(signal)
+                self._own.sends.append(signal)
+            elif credit.receiver == self._rank:
+                signal = Signal(self._mesh, credit.sender, first + number)
+                self._arriving.setdefault(credit.waiting, []).append(signal)
+                self._calls[credit.waiting].waits.append(signal)
+        order = [own.links.call for own in self._own.calls]
+        for waiting, left in find_left(self._own.program, order, self._window).items():
+            self._calls[waiting].left = [stream for call in left for stream, _, _ in self._calls[call].sends]
+
+    def _post_ahead(self) -> None:
+        calls = self._own.calls
+        for at, own in enumerate(calls):
+            arriving = self._arriving.get(own.links.call, [])
+            (self._own.post if at < _AHEAD else calls[at - _AHEAD + 1].post).extend(arriving)
+
+    def _release(self) -> None:
+        last_read: dict[int, CallPlan] = {}
+        last_taken: dict[Incoming, CallPlan] = {}
+        for own in self._own.calls:
+            for source in (source for sources in own.sources for source in sources):
+                if isinstance(source, There):
+                    last_taken[source.stream] = own
+                elif source.producer >= 0:
+                    last_read[source.producer] = own
+        outputs = set(self._own.outputs.values())
+        for stream, own in last_taken.items():
+            if stream not in outputs:
+                own.releases.append(stream)
+        at_home = self._rank == self._programs.placement.home
+        for number, own in self._calls.items():
+            is_output = at_home and own.links.is_output
+            own.keeps = number in last_read or is_output
+            if number in last_read and not is_output:
+                last_read[number].drops.append(number)

@@ -1,0 +1,242 @@
+"""What a local rank does: build its replicas, connect to the others, and run its part of each step it is told of."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import pickle
+import signal
+import socket
+import struct
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+from torch.distributed import TCPStore
+
+from flowsched.backend import Binding, Step, pack_error, unpack_object
+from flowsched.events import CallEnded, ReplicaBuilt
+from flowsched.graph import Graph
+from flowsched.programs import Placement
+from flowsched_torch.board import Board
+from flowsched_torch.control import Connection, Frame, Kind
+from flowsched_torch.devices import Devices
+from flowsched_torch.mesh import Mesh
+from flowsched_torch.plans import Plans
+from flowsched_torch.replicas import build_replicas
+from flowsched_torch.steps import CancelledError, RankStep, Workers
+
+STEP = struct.Struct("<Q?")  # number of the step, whether somebody listens
+_DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a rank takes over from the process that started it.
+
+    Attributes:
+        path: where modules are found.
+        folder: the working directory.
+        environment: the variables.
+        arguments: of the program.
+        job: the packed :class:`Job`.
+    """
+
+    path: list[str]
+    folder: str
+    environment: dict[str, str]
+    arguments: list[str]
+    job: bytes
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the ranks of one session are to serve.
+
+    Attributes:
+        graph: the graph.
+        binding: its models.
+        built: how many replicas of each node to build.
+        placement: on which ranks.
+        devices: what they are given.
+    """
+
+    graph: Graph
+    binding: Binding
+    built: dict[str, int]
+    placement: Placement
+    devices: Devices
+
+
+def serve(rank: int, payload: bytes, files: list[int], parent: int) -> NoReturn:
+    """Serve as a rank until told to end, in a process that was forked for it."""
+    _die_with(parent)
+    status = 1
+    try:
+        orders, alarms = (Connection(socket.socket(fileno=file)) for file in files[:2])
+        _Rank(rank, orders, alarms, Board.open(files[2])).serve(payload)
+        status = 0
+    except SystemExit:
+        status = 0
+    except BaseException:  # noqa: BLE001 - it is the rank's own, and there is nobody above
+        sys.excepthook(*sys.exc_info())
+    with suppress(Exception):
+        atexit._run_exitfuncs()
+    _leave(status)
+
+
+class _Rank:
+    """A rank, as its main thread and the thread that hears alarms see it."""
+
+    def __init__(self, rank: int, orders: Connection, alarms: Connection, board: Board) -> None:
+        self._rank, self._orders, self._alarms, self._board = rank, orders, alarms, board
+        self._over = False
+        self._moving = False  # whether the main thread is in a step, outside of what is the user's
+        self._job: Job
+        self._workers: Workers
+        self._plans: Plans
+        self._seeds: dict[int, tuple[int, list[int]]] = {}
+        self._seen: dict[int, Any] = {}
+
+    def serve(self, payload: bytes) -> None:
+        threading.Thread(target=self._hear_alarms, name="alarms", daemon=True).start()
+        torch.set_num_threads(1)
+        try:
+            self._workers = self._build(payload)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, home raises it
+            self._fail(error)
+        self._orders.send(Kind.READY)
+        while (frame := self._orders.receive()) is not None and not self._over:
+            if frame.kind is Kind.STEP:
+                self._step(frame)
+            elif frame.kind is Kind.PLAN:
+                self._add_plan(frame)
+            elif frame.kind is Kind.FORGET:
+                self._plans.forget(frame.number)
+                del self._seeds[frame.number]
+                self._seen.pop(frame.number, None)
+            elif frame.kind is Kind.JOIN:
+                self._join(frame.number)
+            elif frame.kind is Kind.OVER:
+                return
+
+    def _build(self, payload: bytes) -> Workers:
+        around: Surroundings = pickle.loads(payload)
+        sys.path[:], sys.argv[:] = around.path, around.arguments
+        os.environ.clear()
+        os.environ.update(around.environment)
+        os.chdir(around.folder)
+        job: Job = unpack_object(around.job)
+        self._job = job
+        served = {
+            name: [replica for replica in replicas if replica < job.built[name]]
+            for name, replicas in job.placement.served_by(self._rank).items()
+        }
+        return build_replicas(
+            job.graph,
+            job.binding,
+            served,
+            lambda node, replica: job.devices.device_of(node, replica, self._rank),
+            self._tell_built,
+            self._board.note_build(self._rank),
+        )
+
+    def _join(self, port: int) -> None:
+        placement = self._job.placement
+        store = TCPStore("127.0.0.1", port, None, False, wait_for_workers=False)
+        mesh = Mesh(store, self._rank, placement.processes, host="127.0.0.1")
+        self._plans = Plans(placement, self._rank, mesh, inputs_everywhere=False)
+        self._orders.send(Kind.JOINED)
+
+    def _add_plan(self, frame: Frame) -> None:
+        plan, window, seed = pickle.loads(frame.payload)
+        self._plans.add(frame.number, plan, window, checked=True)
+        self._seeds[frame.number] = seed, window
+
+    def _step(self, frame: Frame) -> None:
+        self._moving = True
+        if self._over:
+            raise SystemExit
+        number, listened = STEP.unpack(frame.payload)
+        own = self._plans[frame.number]
+        seed, window = self._seeds[frame.number]
+        step = Step(own.program, self._job.binding, (), number, seed, window)
+        tell = self._tell_ended if listened else None
+        running = RankStep(own, step, self._workers, self._is_over, self._note, tell, self._look)
+        try:
+            running.begin()
+            running.run_calls()
+            running.end()
+        except CancelledError:
+            raise SystemExit from None
+        except BaseException as error:  # noqa: BLE001 - likewise
+            self._moving = False
+            self._fail(error)
+        self._moving = False
+        self._orders.send(Kind.ENDED, frame.number, self._news(frame.number, step))
+
+    def _news(self, plan: int, step: Step) -> bytes:
+        """Return what this rank has seen of outputs, if that is not as in the last step of the plan."""
+        seen = step.seen()
+        if self._seen.get(plan) == seen:
+            return b""
+        self._seen[plan] = seen
+        return pickle.dumps(seen, 5)
+
+    def _note(self, call: int) -> None:
+        """Note which call is about to run, -1 for none: the user's code is not ended in the middle."""
+        self._moving = call < 0
+        self._board.note_call(self._rank, call)
+        if self._over:
+            raise SystemExit
+
+    def _is_over(self) -> bool:
+        return self._over
+
+    def _tell_built(self, event: ReplicaBuilt) -> None:
+        self._orders.send(Kind.BUILT, 0, pickle.dumps(event))
+
+    def _tell_ended(self, event: CallEnded) -> None:
+        self._orders.send(Kind.EVENT, 0, pickle.dumps(event))
+
+    def _look(self, peer: int, call: int) -> None:
+        if peer == self._job.placement.home:
+            self._orders.send(Kind.LOOK, call)
+
+    def _fail(self, error: BaseException) -> NoReturn:
+        """Tell home what went wrong and stay, so that nobody takes this rank for the one that was lost."""
+        if not self._over:
+            lost = isinstance(error, RuntimeError)  # the mesh's: what users raise comes as a RunError
+            self._orders.send(Kind.BROKEN if lost else Kind.FAILED, 0, pack_error(error))
+            while self._orders.receive() is not None and not self._over:
+                pass
+        raise SystemExit
+
+    def _hear_alarms(self) -> None:
+        while (frame := self._alarms.receive()) is not None:
+            if frame.kind is Kind.PING:
+                self._alarms.send(Kind.PONG)
+            elif frame.kind is Kind.OVER:
+                break
+        self._over = True
+        if self._moving:  # it may be waiting for a message that never comes
+            _leave(0)
+
+
+def _die_with(parent: int) -> None:
+    """Have the system end this process when the one that forked it ends, however that happens."""
+    with suppress(Exception):
+        ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _leave(status: int) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(status)

@@ -1,0 +1,152 @@
+"""One rank's part of a step: receive, run, send, in the order of its program."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from flowsched.backend import Step
+from flowsched.batch import Batch, share, take
+from flowsched.errors import OutputError, say_exception
+from flowsched.events import CallEnded
+from flowsched_torch.schedule import CallPlan, Here, RankPlan, Source
+from flowsched_torch.streams import UnsendableError
+
+Workers: TypeAlias = Mapping[tuple[int, int], tuple[Callable[..., Any], str | None]]
+"""What is called for each node (its index) and replica of this rank, and the replica's device."""
+
+
+class CancelledError(Exception):
+    """The step is over for a reason that somebody else has told."""
+
+
+class RankStep:
+    """One rank's part of one step.
+
+    Args:
+        own: what the rank does.
+        step: the step; its inputs are read only where this rank holds them.
+        workers: the rank's replicas.
+        cancelled: tells whether the step is over.
+        note: is called with the number of each call before its worker is, and with -1 when that has returned.
+        tell: is told of each call that has ended; None if nobody listens.
+        look: is called with the receiver and the call whose output it has not posted all memory for.
+    """
+
+    def __init__(
+        self,
+        own: RankPlan,
+        step: Step,
+        workers: Workers,
+        cancelled: Callable[[], bool],
+        note: Callable[[int], None],
+        tell: Callable[[CallEnded], None] | None = None,
+        look: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._own, self._step, self._workers = own, step, workers
+        self._cancelled, self._note, self._tell, self._look = cancelled, note, tell, look
+        self.outputs: dict[int, Batch] = {}
+
+    def begin(self) -> None:
+        """Post the first receives and send what is read of the step's inputs."""
+        for stream in self._own.post:
+            stream.post()
+        inputs = self._step.inputs
+        for outgoing, source, start, stop in self._own.inputs:
+            outgoing.send(take(inputs[source], start, stop))
+
+    def run_calls(self) -> None:
+        """Run the rank's calls.
+
+        Raises:
+            RunError: a worker failed.
+            CancelledError: the step is over meanwhile.
+            RuntimeError: a connection is lost.
+        """
+        for own in self._own.calls:
+            self._run_call(own)
+
+    def end(self) -> None:
+        """Wait until all is sent."""
+        for stream in self._own.sends:
+            stream.wait()
+
+    def take_outputs(self) -> dict[int, Batch]:
+        """Wait for the outputs that come from other ranks; return all by number of the call."""
+        for call in self._own.outputs:
+            self.take_output(call)
+        return self.outputs
+
+    def take_output(self, call: int) -> None:
+        """Wait for one of the outputs that come from other ranks.
+
+        Raises:
+            OutputError: it could not be sent.
+        """
+        stream = self._own.outputs[call]
+        if call in self.outputs:
+            return
+        try:
+            self.outputs[call] = stream.take()
+        except UnsendableError as error:
+            raise self._unsendable(call, error, "its output cannot be sent home") from error.__cause__
+        stream.release()
+
+    def _run_call(self, own: CallPlan) -> None:
+        step, links = self._step, own.links
+        for stream in own.post:
+            stream.post()
+        for signal in own.waits:
+            signal.wait()
+        for outgoing in own.left:
+            if outgoing.is_awaited or not outgoing.overflows:
+                outgoing.wait()
+        batches = self._gather(own)
+        if self._cancelled():
+            raise CancelledError
+        worker, device = self._workers[links.node, links.replica]
+        began = time.perf_counter() if self._tell is not None else 0.0
+        self._note(links.call)
+        output = step.run(links, worker, batches, device, self._cancelled)
+        self._note(-1)
+        del batches  # views keep their whole batch alive
+        if self._tell is not None:
+            seconds = time.perf_counter() - began
+            self._tell(CallEnded(step.number, *step.coordinates(links.call), seconds))
+        for outgoing, start, stop in own.sends:
+            outgoing.send(take(output, start, stop))
+            if outgoing.overflows and self._look is not None:
+                self._look(outgoing.peer, links.call)
+        if own.keeps:
+            self.outputs[links.call] = output
+        for stream in own.releases:
+            stream.release()
+        for call in own.drops:
+            del self.outputs[call]
+        for signal in own.signals:
+            signal.send()
+
+    def _gather(self, own: CallPlan) -> list[Batch]:
+        parts = []
+        try:
+            for sources in own.sources:
+                parts.append([self._fragment(source) for source in sources])
+        except UnsendableError as error:
+            raise self._unsendable(
+                own.links.call, error, "its inputs cannot be cut and joined"
+            ) from error.__cause__
+        return self._step.join(own.links, parts)
+
+    def _fragment(self, source: Source) -> Batch:
+        if type(source) is Here:
+            producer = source.producer
+            batch = self.outputs[producer] if producer >= 0 else self._step.inputs[-1 - producer]
+            return share(batch, source.start, source.stop)
+        return share(source.stream.take(), 0, source.rows)
+
+    def _unsendable(self, call: int, error: UnsendableError, what: str) -> OutputError:
+        cause = error.__cause__ or error
+        return OutputError(
+            f"{what}: {say_exception(cause)}", "The cause stands above", **self._step.place(call)
+        )
