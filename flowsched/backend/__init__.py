@@ -16,6 +16,7 @@ from flowsched.programs import (
     Programs,
     RankProgram,
     check_programs,
+    place_calls,
 )
 from flowsched.runtime.binding import Binding
 from flowsched.runtime.carrying import RemoteError, RemoteTraceback, pack_error, unpack_error
@@ -59,6 +60,7 @@ __all__ = [
     "make_backend",
     "pack_error",
     "pack_object",
+    "place_calls",
     "unpack_error",
     "unpack_object",
 ]

@@ -8,6 +8,7 @@ from flowsched.programs.messages import Message, Messages
 from flowsched.programs.placement import Placement
 from flowsched.programs.programs import ActionKind, Programs, RankProgram
 from flowsched.programs.simulate import Costs, Simulation, simulate
+from flowsched.programs.traffic import place_calls
 
 __all__ = [
     "Action",
@@ -26,5 +27,6 @@ __all__ = [
     "check_programs",
     "lower_plan",
     "parse_action",
+    "place_calls",
     "simulate",
 ]
