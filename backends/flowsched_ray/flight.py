@@ -8,9 +8,9 @@ from typing import Any
 
 import ray
 
-from flowsched.backend import Step
+from flowsched.backend import Seen, Step
 from flowsched.batch import Batch
-from flowsched_ray.actor import Signal
+from flowsched_ray.actor import BRIEF, Signal
 from flowsched_ray.edge import count_bytes, decode, encode_rows
 from flowsched_ray.submission import Slice, Submission
 
@@ -22,17 +22,26 @@ _INLINE = (
 class Flight:
     """Submits the calls of one step and collects what comes back.
 
+    Args:
+        step: the step.
+        submission: its plan as it is submitted.
+        head: how the heads of its calls begin.
+        told: by node and replica, what each replica told last of what it makes; it outlives the step.
+
     Attributes:
         signals: refs of the signals of the calls that were submitted, by their number.
         sizes: by node, the most bytes that a row of its output took.
     """
 
-    def __init__(self, step: Step, submission: Submission, head: bytes) -> None:
+    def __init__(
+        self, step: Step, submission: Submission, head: bytes, told: dict[tuple[int, int], Seen]
+    ) -> None:
         self.step = step
         self.submission = submission
         self.signals: dict[int, Any] = {}
         self.sizes: dict[int, float] = {}
         self._head = head
+        self._told = told
         self._slots: list[Any] = [None] * submission.slots
         self._outputs: list[Batch] = [None] * len(submission.entries)
         self._cancelling = threading.Lock()
@@ -48,18 +57,22 @@ class Flight:
         self._submit_all()
         for call, signal in zip(self.signals, ray.get(list(self.signals.values())), strict=True):
             self.take(call, signal)
-        self._slots = []
-        return self._outputs
+        return self._finish()
 
-    def take(self, call: int, signal: Signal) -> None:
-        """Take note of a call that has ended."""
-        program = self.step.program
-        links = program.links[call]
-        if signal.seen is not None:
-            self.step.meet({self.step.plan.graph.nodes[links.node].name: signal.seen})
-        self.sizes[links.node] = max(self.sizes.get(links.node, 0.0), signal.size / max(1, links.made))
-        if links.is_output:
-            self._outputs[call] = decode(signal.batch)
+    def take(self, call: int, signal: Signal | bytes) -> float:
+        """Take note of a call that has ended and return the seconds in its worker."""
+        links = self.step.program.links[call]
+        if isinstance(signal, bytes):
+            seconds, size = BRIEF.unpack(signal)
+        else:
+            seconds, size, seen, batch = signal
+            if seen is not None:
+                self._told[links.node, links.replica] = seen
+            if links.is_output:
+                self._outputs[call] = decode(batch)
+        if size > self.sizes.get(links.node, 0.0) * links.made:
+            self.sizes[links.node] = size / links.made
+        return seconds
 
     def cancel(self) -> list[Any]:
         """Cancel what has not ended and return the refs of the calls that may still be running."""
@@ -72,6 +85,22 @@ class Flight:
         for ref in running:
             ray.cancel(ref)
         return list(running)
+
+    def _finish(self) -> Sequence[Batch]:
+        """Let go of everything but the outputs, once what all replicas made has been compared."""
+        self._slots = []
+        for node, calls in self.submission.first_calls.items():
+            found = [self._told[node, replica] for replica in calls]
+            first = found[0].structure
+            if any(seen.uneven or seen.structure != first for seen in found):
+                self._compare(node)
+        return self._outputs
+
+    def _compare(self, node: int) -> None:
+        name = self.step.plan.graph.nodes[node].name
+        for replica, call in self.submission.first_calls[node].items():
+            if (seen := self._told.get((node, replica))) is not None:
+                self.step.meet({name: Seen(seen.structure, call, seen.uneven)})
 
     def _submit_all(self) -> None:
         slots, head, signals = self._slots, self._head, self.signals

@@ -8,7 +8,7 @@ from typing import Any
 
 import ray
 
-from flowsched.backend import Gates, Step
+from flowsched.backend import Gates, Seen, Step
 from flowsched.batch import Batch
 from flowsched_ray.actor import Signal
 from flowsched_ray.flight import Flight
@@ -36,13 +36,14 @@ class HeldFlight(Flight):
         step: Step,
         submission: Submission,
         head: bytes,
+        told: dict[tuple[int, int], Seen],
         *,
         row_bytes: Mapping[int, float],
         room: float,
         look_up: Callable[[], None],
         tell: Callable[[int, float], None],
     ) -> None:
-        super().__init__(step, submission, head)
+        super().__init__(step, submission, head, told)
         self._program = program = step.program
         self._gates = Gates(program, step.window)
         self._waits: list[int] = program.waits.tolist()
@@ -67,8 +68,7 @@ class HeldFlight(Flight):
             self._look_up()
             for entry, signal in self._wait():
                 self._end(entry, signal)
-        self._slots = []
-        return self._outputs
+        return self._finish()
 
     def _submit_what_fits(self) -> None:
         while self._ready:
@@ -96,7 +96,7 @@ class HeldFlight(Flight):
                 slots[slot] = None
         self._open(self._program.links[entry.call].followers)
 
-    def _wait(self) -> list[tuple[Entry, Signal]]:
+    def _wait(self) -> list[tuple[Entry, Signal | bytes]]:
         refs = list(self._under_way)
         ready, _ = ray.wait(refs, num_returns=1, timeout=_LOOKS)
         if not ready:
@@ -105,12 +105,11 @@ class HeldFlight(Flight):
             ready, _ = ray.wait(refs, num_returns=len(refs), timeout=0)
         return [(self._under_way.pop(ref), signal) for ref, signal in zip(ready, ray.get(ready), strict=True)]
 
-    def _end(self, entry: Entry, signal: Signal) -> None:
+    def _end(self, entry: Entry, signal: Signal | bytes) -> None:
         links = self._program.links[entry.call]
-        self.take(entry.call, signal)
-        self._tell(entry.call, signal.seconds)
-        self._row_bytes[entry.node] = self.sizes[entry.node]
-        self._account(entry.call, signal.size)
+        self._tell(entry.call, self.take(entry.call, signal))
+        self._row_bytes[entry.node] = size = self.sizes.get(entry.node, 0.0)
+        self._account(entry.call, size * entry.made)
         released = [] if self._readers[entry.call] else [entry.call]
         for producer in links.producers:
             self._readers[producer] -= 1

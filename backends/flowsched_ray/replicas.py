@@ -121,6 +121,7 @@ class Replicas:
                     max_task_retries=options.max_task_retries,
                     runtime_env=options.runtime_env and dict(options.runtime_env),
                     scheduling_strategy=places.get((node, index), "DEFAULT"),
+                    enable_task_events=False,
                 ).remote(packed, node, index, declared)
                 self.all.append(Replica(node, index, actor, options.max_restarts != 0))
         self._by_place = {(replica.node, replica.index): replica for replica in self.all}

@@ -11,7 +11,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from flowsched.backend import Deployment, Outputs, Program, Running, Step
+from flowsched.backend import Deployment, Outputs, Program, Running, Seen, Step
 from flowsched.errors import SessionError
 from flowsched.events import CallEnded
 from flowsched.plan import Plan
@@ -55,6 +55,7 @@ class RayRunning(Running):
         self._lessons: OrderedDict[int, tuple[Plan, int, Any, Submission]] = OrderedDict()
         self._taught = 0
         self._row_bytes: dict[int, float] = {}
+        self._told: dict[tuple[int, int], Seen] = {}
         self._busy: list[Any] = []
         self._flight: Flight | None = None
         self._lock = threading.Lock()
@@ -107,7 +108,7 @@ class RayRunning(Running):
         key, submission = self._teach(step)
         head = PREFIX.pack(key, step.number)
         if self._observer is None and not self._must_hold(step, submission):
-            return Flight(step, submission, head)
+            return Flight(step, submission, head, self._told)
         telling = None if self._observer is None else stack.enter_context(Telling(self._observer))
 
         def tell(call: int, seconds: float) -> None:
@@ -120,7 +121,7 @@ class RayRunning(Running):
 
         row_bytes = self._guess_row_bytes(step, submission)
         return HeldFlight(
-            step, submission, head, row_bytes=row_bytes, room=self._room, look_up=look_up, tell=tell
+            step, submission, head, self._told, row_bytes=row_bytes, room=self._room, look_up=look_up, tell=tell
         )
 
     def _must_hold(self, step: Step, submission: Submission) -> bool:

@@ -65,6 +65,7 @@ class Submission:
         readers: by slot, how often calls read it; 0 for signals, which are kept to the end.
         order: indices of the nodes, producers first.
         rows: by index of the node, the rows that it makes.
+        first_calls: by index of a node that has calls and index of the replica, the first call of it there.
     """
 
     entries: Sequence[Entry]
@@ -73,6 +74,7 @@ class Submission:
     readers: Sequence[int]
     order: Sequence[int]
     rows: Sequence[int]
+    first_calls: Mapping[int, Mapping[int, int]]
 
 
 def make_submission(program: Program, prepare: Callable[[str, int, int], Submit]) -> Submission:
@@ -111,9 +113,12 @@ def make_submission(program: Program, prepare: Callable[[str, int, int], Submit]
         )
         entries.append(entry)
     rows = [0] * len(program.numbers)
+    first_calls: dict[int, dict[int, int]] = {}
     for entry in entries:
         rows[entry.node] += entry.made
-    return Submission(entries, slots, sources, readers, topological_order(program.plan.graph), rows)
+        first_calls.setdefault(entry.node, {}).setdefault(program.links[entry.call].replica, entry.call)
+    order = topological_order(program.plan.graph)
+    return Submission(entries, slots, sources, readers, order, rows, first_calls)
 
 
 def _find_ranges(program: Program) -> dict[int, tuple[Range, ...]]:
