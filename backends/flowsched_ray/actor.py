@@ -23,11 +23,11 @@ from flowsched.batch import Batch
 from flowsched.errors import BuildError, FlowschedError, OutputError, say_exception
 from flowsched.graph import Graph
 from flowsched.plan import Plan
-from flowsched_ray.edge import count_bytes, decode, encode, encode_rows
+from flowsched_ray.edge import count_bytes, decode, encode_rows
 
 PREFIX = struct.Struct("<qq")
-"""How the head of a call begins: key of the plan, number of the step. Numbers follow: that of the call, and two for
-each range of rows to hand over."""
+"""How the head of a call begins: key of the plan, number of the step. More numbers follow: that of the call, the range
+of rows that its signal carries (empty for none), and the ranges that are objects of their own."""
 
 
 class CallFailed(Exception):  # noqa: N818 - it is only how an error travels
@@ -40,8 +40,8 @@ class CallFailed(Exception):  # noqa: N818 - it is only how an error travels
 
 Signal = tuple[float, int, Seen | None, Any]
 """What the first object that a call returns tells the driver: the seconds in the worker, about how many bytes the
-output takes, what was seen of the node's output where that is not as this replica told last, and the output as it
-crosses where it belongs to an output of the graph. A plain tuple, which pickles fastest; see :data:`BRIEF`."""
+output takes, what was seen of the node's output where that is not as this replica told last, and the rows that it
+carries, as they cross. A plain tuple, which pickles fastest; see :data:`BRIEF`."""
 
 BRIEF = struct.Struct("<dq")
 """A signal of nothing but seconds and bytes, which Ray passes on without pickling it."""
@@ -117,7 +117,7 @@ class ReplicaActor:
         return self.run(head, *fragments)
 
     def _run(self, head: bytes, fragments: tuple[Any, ...]) -> Any:
-        key, number, call, *ranges = memoryview(head).cast("q").tolist()
+        key, number, call, start, stop, *ranges = memoryview(head).cast("q").tolist()
         known = self._known[key]
         step, links = self._enter(known, key, number), known.links(call)
         if self._workers is None:
@@ -129,7 +129,8 @@ class ReplicaActor:
         output = step.run(links, worker, batches, self._device, cancelled)
         seconds = time.perf_counter() - began
         try:
-            signal = self._make_signal(step, links, output, seconds)
+            carried = encode_rows(output, start, stop) if stop > start else None
+            signal = self._make_signal(step, links, seconds, count_bytes(output), carried)
             if not ranges:
                 return signal
             cuts = zip(ranges[::2], ranges[1::2], strict=True)
@@ -137,19 +138,13 @@ class ReplicaActor:
         except Exception as error:
             raise _explain_uncut(step, links, error) from error
 
-    def _make_signal(self, step: Step, links: Links, output: Batch, seconds: float) -> Signal | bytes:
+    def _make_signal(self, step: Step, links: Links, seconds: float, size: int, rows: Any) -> Signal | bytes:
         name = step.plan.graph.nodes[links.node].name
-        seen: Seen | None = step.seen()[name]
-        before = self._told.get(name)
-        if seen is not None and before is not None and seen[0] == before[0] and seen[2] == before[2]:
-            seen = None
-        elif seen is not None:
+        seen, before = step.seen()[name], self._told.get(name)
+        if before is None or seen.structure != before.structure or seen.uneven != before.uneven:
             self._told[name] = seen
-        if links.is_output:
-            return seconds, count_bytes(output), seen, encode(output)
-        if seen is not None:
-            return seconds, count_bytes(output), seen, None
-        return BRIEF.pack(seconds, count_bytes(output))
+            return seconds, size, seen, rows
+        return BRIEF.pack(seconds, size) if rows is None else (seconds, size, None, rows)
 
     def _enter(self, known: _Known, key: int, number: int) -> Step:
         if self._step is None or self._step_at != (key, number):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import ray
@@ -38,7 +38,7 @@ class HeldFlight(Flight):
         head: bytes,
         told: dict[tuple[int, int], Seen],
         *,
-        row_bytes: Mapping[int, float],
+        row_bytes: Sequence[float],
         room: float,
         look_up: Callable[[], None],
         tell: Callable[[int, float], None],
@@ -54,7 +54,7 @@ class HeldFlight(Flight):
         self._entries = {entry.call: (place, entry) for place, entry in enumerate(submission.entries)}
         self._ready: list[tuple[int, Entry]] = []
         self._under_way: dict[Any, Entry] = {}
-        self._row_bytes, self._room, self._look_up, self._tell = dict(row_bytes), room, look_up, tell
+        self._row_bytes, self._room, self._look_up, self._tell = list(row_bytes), room, look_up, tell
         self._alive: dict[int, float] = {}
         self._bytes = 0.0
 
@@ -73,7 +73,7 @@ class HeldFlight(Flight):
     def _submit_what_fits(self) -> None:
         while self._ready:
             entry = self._ready[0][1]
-            size = entry.made * self._row_bytes.get(entry.node, 0.0)
+            size = entry.made * self._row_bytes[entry.node]
             if self._under_way and self._bytes + size > self._room:
                 return
             heapq.heappop(self._ready)
@@ -91,9 +91,11 @@ class HeldFlight(Flight):
         self.signals[entry.call] = own[0]
         self._under_way[own[0]] = entry
         for slot in entry.reads:
-            self._unread[slot] -= 1  # below 0 for a signal, which is kept
+            self._unread[slot] -= 1
             if not self._unread[slot]:
                 slots[slot] = None
+        if not self._unread[entry.signal]:
+            slots[entry.signal] = None
         self._open(self._program.links[entry.call].followers)
 
     def _wait(self) -> list[tuple[Entry, Signal | bytes]]:
@@ -107,6 +109,7 @@ class HeldFlight(Flight):
 
     def _end(self, entry: Entry, signal: Signal | bytes) -> None:
         links = self._program.links[entry.call]
+        del self.signals[entry.call]
         self._tell(entry.call, self.take(entry.call, signal))
         self._row_bytes[entry.node] = size = self.sizes.get(entry.node, 0.0)
         self._account(entry.call, size * entry.made)

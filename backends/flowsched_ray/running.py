@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import ray
 from ray.exceptions import RayError
 
-from flowsched.backend import Deployment, Outputs, Program, Running, Seen, Step
+from flowsched.backend import Deployment, Outputs, Running, Seen, Step
 from flowsched.errors import SessionError
 from flowsched.events import CallEnded
-from flowsched.plan import Plan
+from flowsched.graph.topology import topological_order
 from flowsched_ray.actor import PREFIX
 from flowsched_ray.edge import count_bytes
 from flowsched_ray.failures import explain
@@ -25,6 +26,29 @@ from flowsched_ray.submission import Submission, make_submission
 from flowsched_ray.telling import Telling
 
 _KEPT_PLANS = 16
+_SMALL = 32_768  # bytes of a call's output that Ray brings to the driver anyway, and that are cheaper read than not
+
+
+class _Lesson:
+    """A plan that the actors have learnt, and what the driver keeps of it.
+
+    Attributes:
+        plan: the plan.
+        key: its key in the actors.
+        ref: the plan and the session's seed, in the object store.
+        small: the nodes whose signals carry rows in ``submission``.
+    """
+
+    def __init__(self, key: int, step: Step) -> None:
+        program, self.plan, self.key = step.program, step.plan, key
+        self.ref: Any = ray.put((step.plan, step.seed))
+        self.order = topological_order(self.plan.graph)
+        self.calls = [len(own) for own in program.numbers]
+        self.without_after = not program.awaited
+        made = [[program.links[call].made for call in own] for own in program.numbers]
+        self.rows, self.most_rows = [sum(own) for own in made], [max(own, default=0) for own in made]
+        self.small: frozenset[int] | None = None
+        self.submission: Submission
 
 
 class RayRunning(Running):
@@ -52,7 +76,7 @@ class RayRunning(Running):
         self._room = room
         self._grace = grace
         self._disconnect = disconnect
-        self._lessons: OrderedDict[int, tuple[Plan, int, Any, Submission]] = OrderedDict()
+        self._lessons: OrderedDict[int, _Lesson] = OrderedDict()
         self._taught = 0
         self._row_bytes: dict[int, float] = {}
         self._told: dict[tuple[int, int], Seen] = {}
@@ -105,9 +129,11 @@ class RayRunning(Running):
             self._disconnect()
 
     def _make_flight(self, step: Step, stack: ExitStack) -> Flight:
-        key, submission = self._teach(step)
-        head = PREFIX.pack(key, step.number)
-        if self._observer is None and not self._must_hold(step, submission):
+        lesson = self._teach(step)
+        row_bytes = self._guess_row_bytes(step, lesson)
+        head = PREFIX.pack(lesson.key, step.number)
+        if self._observer is None and self._may_fly(step, lesson, row_bytes):
+            submission = self._submission(step, lesson, row_bytes)
             return Flight(step, submission, head, self._told)
         telling = None if self._observer is None else stack.enter_context(Telling(self._observer))
 
@@ -119,55 +145,67 @@ class RayRunning(Running):
             if telling is not None:
                 telling.raise_error()
 
-        row_bytes = self._guess_row_bytes(step, submission)
+        submission = self._submission(step, lesson, None)
         return HeldFlight(
-            step, submission, head, self._told, row_bytes=row_bytes, room=self._room, look_up=look_up, tell=tell
+            step,
+            submission,
+            head,
+            self._told,
+            row_bytes=row_bytes,
+            room=self._room,
+            look_up=look_up,
+            tell=tell,
         )
 
-    def _must_hold(self, step: Step, submission: Submission) -> bool:
-        """Whether not all calls of the step may be submitted at once."""
-        program = step.program
-        if program.awaited or any(
-            len(own) > most for own, most in zip(program.numbers, step.window, strict=True)
-        ):
-            return True
-        row_bytes = self._guess_row_bytes(step, submission)
-        return sum(rows * row_bytes[node] for node, rows in enumerate(submission.rows)) > self._room
+    def _may_fly(self, step: Step, lesson: _Lesson, row_bytes: Sequence[float]) -> bool:
+        """Whether all calls of the step may be submitted at once."""
+        return (
+            lesson.without_after
+            and all(calls <= most for calls, most in zip(lesson.calls, step.window, strict=True))
+            and sum(map(operator.mul, lesson.rows, row_bytes)) <= self._room
+        )
 
-    def _guess_row_bytes(self, step: Step, submission: Submission) -> dict[int, float]:
-        """Return, by node, the bytes of a row: as learnt in former steps, else as those of the largest input."""
+    def _guess_row_bytes(self, step: Step, lesson: _Lesson) -> list[float]:
+        """Return, by node, the bytes of a row: as learnt in former steps, else as those of its largest input."""
         graph = step.plan.graph
-        known: dict[str, float] = {}
-        for name, batch in zip(graph.sources, step.inputs, strict=True):
-            known[name] = count_bytes(batch) / max(1, step.plan.samples)
-        for index in submission.order:
+        known = {
+            name: count_bytes(batch) / max(1, step.plan.samples)
+            for name, batch in zip(graph.sources, step.inputs, strict=True)
+        }
+        for index in lesson.order:
             node = graph.nodes[index]
-            guess = max(known[name] for name in node.inputs)
-            known[node.name] = self._row_bytes.get(index, guess)
-        return {graph.index(node.name): known[node.name] for node in graph}
+            learnt = self._row_bytes.get(index)
+            known[node.name] = max(known[name] for name in node.inputs) if learnt is None else learnt
+        return [known[node.name] for node in graph]
 
-    def _teach(self, step: Step) -> tuple[int, Submission]:
-        """Return the key of the step's plan and its submission; actors that have not learnt it do so first."""
-        plan = step.plan
-        lesson = self._lessons.get(id(plan))
-        if lesson is None:
-            lesson = self._lessons[id(plan)] = self._teach_anew(step.program, step.seed)
-        self._lessons.move_to_end(id(plan))
-        return lesson[1], lesson[3]
+    def _submission(self, step: Step, lesson: _Lesson, row_bytes: Sequence[float] | None) -> Submission:
+        """Return the step's plan as it is submitted: signals carry rows where calls make few bytes."""
+        small = frozenset(
+            node for node, each in enumerate(row_bytes or ()) if each * lesson.most_rows[node] <= _SMALL
+        )
+        if lesson.small != small:
+            lesson.small = small
+            lesson.submission = make_submission(
+                step.program,
+                lambda node, index, objects: prepare_call(self._replicas[node, index], objects, lesson.ref),
+                small,
+            )
+        return lesson.submission
 
-    def _teach_anew(self, program: Program, seed: int) -> tuple[Plan, int, Any, Submission]:
+    def _teach(self, step: Step) -> _Lesson:
+        """Return what the actors know of the step's plan; those that have not learnt it do so first."""
+        lesson = self._lessons.get(id(step.plan))
+        if lesson is not None:
+            self._lessons.move_to_end(id(step.plan))
+            return lesson
         forgotten = None
         if len(self._lessons) >= _KEPT_PLANS:
-            forgotten = self._lessons.popitem(last=False)[1][1]
-        key, plan = self._taught, program.plan
+            forgotten = self._lessons.popitem(last=False)[1].key
+        lesson = self._lessons[id(step.plan)] = _Lesson(self._taught, step)
         self._taught += 1
-        lesson = ray.put((plan, seed))
         for replica in self._replicas.all:
-            replica.actor.learn.remote(key, lesson, forgotten)
-        submission = make_submission(
-            program, lambda node, index, objects: prepare_call(self._replicas[node, index], objects, lesson)
-        )
-        return plan, key, lesson, submission
+            replica.actor.learn.remote(lesson.key, lesson.ref, forgotten)
+        return lesson
 
     def _end_failed(self, flight: Flight, error: BaseException) -> BaseException:
         """Return what a step ends with, once no call of it is begun any more."""

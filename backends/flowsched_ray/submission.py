@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flowsched.backend import Program
-from flowsched.graph.topology import topological_order
 
 Range = tuple[int, int]
 Submit = Callable[..., Any]
@@ -34,7 +33,7 @@ class Entry:
         node: index of its node.
         made: rows that it makes.
         submit: the actor's method, ready to be called with the head and the fragments.
-        tail: the end of its head: the number of the call and the ranges of rows to hand over.
+        tail: the end of its head: the number of the call and the ranges of rows that it hands over.
         slices: rows of sources that it is the first to read.
         reads: the slots of the fragments that it reads.
         signal: the slot of its signal; one slot for each range follows.
@@ -62,9 +61,7 @@ class Submission:
         entries: one for each call, in the plan's sequence.
         slots: number of slots.
         sources: by slot, rows of a source.
-        readers: by slot, how often calls read it; 0 for signals, which are kept to the end.
-        order: indices of the nodes, producers first.
-        rows: by index of the node, the rows that it makes.
+        readers: by slot, how often calls read it.
         first_calls: by index of a node that has calls and index of the replica, the first call of it there.
     """
 
@@ -72,20 +69,22 @@ class Submission:
     slots: int
     sources: Mapping[int, Slice]
     readers: Sequence[int]
-    order: Sequence[int]
-    rows: Sequence[int]
     first_calls: Mapping[int, Mapping[int, int]]
 
 
-def make_submission(program: Program, prepare: Callable[[str, int, int], Submit]) -> Submission:
+def make_submission(
+    program: Program, prepare: Callable[[str, int, int], Submit], small: Container[int] = ()
+) -> Submission:
     """Return a plan as the driver submits it.
 
     Args:
         program: the plan.
         prepare: returns what submits a call: ``prepare(owner, replica, objects)``.
+        small: indices of nodes whose outputs are so small that a signal carries one of the ranges.
     """
     wanted = _find_ranges(program)
-    slots, places = _number_slots(program, wanted)
+    carried = _take_carried(program, wanted, small)
+    slots, places = _number_slots(program, wanted, carried)
     sequence = np.argsort(program.plan.table.sequence, kind="stable").tolist()
     readers, last_reader = _find_readers(program, sequence, places, slots)
     sources: dict[int, Slice] = {}
@@ -98,7 +97,7 @@ def make_submission(program: Program, prepare: Callable[[str, int, int], Submit]
         slices = tuple(piece for slot, piece in new.items() if slot not in sources)
         sources.update(new)
         ranges = wanted.get(call, ())
-        numbers = [call, *(number for rows in ranges for number in rows)]
+        numbers = [call, *carried.get(call, (0, 0)), *(number for rows in ranges for number in rows)]
         entry = Entry(
             call=call,
             node=links.node,
@@ -112,28 +111,38 @@ def make_submission(program: Program, prepare: Callable[[str, int, int], Submit]
             done_with=tuple(slot for slot in dict.fromkeys(reads) if last_reader.get(slot) == call),
         )
         entries.append(entry)
-    rows = [0] * len(program.numbers)
     first_calls: dict[int, dict[int, int]] = {}
     for entry in entries:
-        rows[entry.node] += entry.made
         first_calls.setdefault(entry.node, {}).setdefault(program.links[entry.call].replica, entry.call)
-    order = topological_order(program.plan.graph)
-    return Submission(entries, slots, sources, readers, order, rows, first_calls)
+    return Submission(entries, slots, sources, readers, first_calls)
 
 
-def _find_ranges(program: Program) -> dict[int, tuple[Range, ...]]:
-    """Return, by call, the distinct ranges of its rows that are handed over beside its signal."""
+def _find_ranges(program: Program) -> dict[int, list[Range]]:
+    """Return, by call, the distinct ranges of its rows that others read."""
     found: dict[int, dict[Range, None]] = {}
     for producer, start, stop in _all_fragments(program):
-        if producer >= 0 and not _is_in_signal(program, producer, start, stop):
+        if producer >= 0:
             found.setdefault(producer, {})[start, stop] = None
-    return {call: tuple(sorted(ranges)) for call, ranges in found.items()}
+    return {call: sorted(ranges) for call, ranges in found.items()}
 
 
-def _is_in_signal(program: Program, producer: int, start: int, stop: int) -> bool:
-    """Whether these rows are the whole of an output of the graph, which the signal brings anyway."""
-    links = program.links[producer]
-    return links.is_output and (start, stop) == (0, links.made)
+def _take_carried(
+    program: Program, wanted: dict[int, list[Range]], small: Container[int]
+) -> dict[int, Range]:
+    """Return, by call, the rows that its signal carries, and take them out of what it returns beside.
+
+    The signals of an output of the graph carry all its rows, since they are read by the driver anyway.
+    """
+    carried: dict[int, Range] = {}
+    for call, links in enumerate(program.links):
+        ranges = wanted.get(call, [])
+        if links.is_output:
+            carried[call] = (0, links.made)
+        elif links.node in small and ranges:
+            carried[call] = ranges[0]
+        if carried.get(call) in ranges:
+            ranges.remove(carried[call])
+    return carried
 
 
 def _all_fragments(program: Program) -> Iterator[tuple[int, int, int]]:
@@ -143,31 +152,30 @@ def _all_fragments(program: Program) -> Iterator[tuple[int, int, int]]:
 
 
 def _number_slots(
-    program: Program, wanted: Mapping[int, Sequence[Range]]
+    program: Program, wanted: Mapping[int, Sequence[Range]], carried: Mapping[int, Range]
 ) -> tuple[int, dict[tuple[int, int, int], int]]:
     """Return the number of slots, and the slot of each fragment; the signal of call c is ``c, -1, -1``."""
     places: dict[tuple[int, int, int], int] = {}
     slot = 0
     for call in range(program.plan.table.calls):
         places[call, -1, -1] = slot
-        for at, (start, stop) in enumerate(wanted.get(call, ()), slot + 1):
-            places[call, start, stop] = at
-        slot += 1 + len(wanted.get(call, ()))
+        if call in carried:
+            places[call, *carried[call]] = slot
+        slot += 1
+        for start, stop in wanted.get(call, ()):
+            places[call, start, stop] = slot
+            slot += 1
     for fragment in _all_fragments(program):
-        if fragment in places:
-            continue
-        if fragment[0] < 0:
+        if fragment not in places:
             places[fragment] = slot
             slot += 1
-        else:
-            places[fragment] = places[fragment[0], -1, -1]
     return slot, places
 
 
 def _find_readers(
     program: Program, sequence: Sequence[int], places: Mapping[tuple[int, int, int], int], slots: int
 ) -> tuple[list[int], dict[int, int]]:
-    """Return how often each slot is read, and the last call in sequence that reads it; signals are not counted."""
+    """Return how often each slot is read, and the last call in sequence that reads it, where it is no signal."""
     signals = {places[call, -1, -1] for call in range(program.plan.table.calls)}
     readers = [0] * slots
     last: dict[int, int] = {}
@@ -175,7 +183,7 @@ def _find_readers(
         for read in program.links[call].reads:
             for fragment in read.fragments:
                 slot = places[fragment]
+                readers[slot] += 1
                 if slot not in signals:
-                    readers[slot] += 1
                     last[slot] = call
     return readers, last
