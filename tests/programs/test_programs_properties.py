@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
@@ -12,7 +13,7 @@ import flowsched as fs
 from flowsched import Plan
 from flowsched.programs import ActionKind, Placement, Programs, check_programs, parse_action, simulate
 from tests.programs.editing import RECV, RUN, SEND, codes, places, rows, swapped, twice, with_rows, without
-from tests.strategies import graphs
+from tests.strategies import Workload, graphs
 
 SMALL = graphs(max_nodes=6, max_samples=60, max_rows=300, max_replicas=7, max_batch_size=12)
 
@@ -58,14 +59,26 @@ def lowered(draw: DrawFn) -> Lowered:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(lowered())
 def test_programs_of_any_plan_on_any_ranks_pass_and_run_to_their_ends(made: Lowered) -> None:
     check_programs(made.programs, made.plan)
     assert_all_calls_run(made.programs)
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(graphs(), st.data())
+def test_programs_of_large_plans_pass_and_run_to_their_ends(work: Workload, data: st.DataObject) -> None:
+    plan = fs.compile(work.graph, work.samples)
+    placement = data.draw(placements(work.graph), label="placement")
+    for rendezvous in (False, True):
+        programs = plan.programs(placement=placement, rendezvous=rendezvous)
+        check_programs(programs, plan)
+        assert_all_calls_run(programs)
+
+
+@settings(max_examples=60, deadline=None)
 @given(lowered())
 def test_programs_that_are_safe_under_rendezvous_are_safe_where_sends_do_not_wait(made: Lowered) -> None:
     assume(made.programs.rendezvous)
@@ -89,7 +102,7 @@ def test_rows_go_once_to_each_rank_that_reads_them_and_never_to_their_own(made: 
     assert [each.number for each in messages] == list(range(len(messages)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(lowered(), st.data())
 def test_an_action_that_is_missing_is_caught(made: Lowered, data: st.DataObject) -> None:
     _, _, kind, number = _any_action(made.programs, data)
@@ -97,7 +110,7 @@ def test_an_action_that_is_missing_is_caught(made: Lowered, data: st.DataObject)
     assert code in codes(without(made.programs, ActionKind(kind), number), made.plan)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(lowered(), st.data())
 def test_an_action_that_stands_twice_is_caught(made: Lowered, data: st.DataObject) -> None:
     _, _, kind, number = _any_action(made.programs, data)
@@ -105,7 +118,7 @@ def test_an_action_that_stands_twice_is_caught(made: Lowered, data: st.DataObjec
     assert code in codes(twice(made.programs, ActionKind(kind), number), made.plan)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(lowered(), st.data())
 def test_an_action_on_another_rank_is_caught(made: Lowered, data: st.DataObject) -> None:
     assume(len(made.programs) > 1)
@@ -116,7 +129,7 @@ def test_an_action_on_another_rank_is_caught(made: Lowered, data: st.DataObject)
     assert "wrong-rank" in codes(with_rows(made.programs, changed), made.plan)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(lowered(), st.data())
 def test_a_call_that_runs_before_what_it_reads_is_received_is_caught(
     made: Lowered, data: st.DataObject
@@ -131,7 +144,7 @@ def test_a_call_that_runs_before_what_it_reads_is_received_is_caught(
     assert "late-receive" in codes(with_rows(made.programs, changed), made.plan)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(lowered(), st.data())
 def test_two_receives_of_one_sender_in_each_others_place_are_caught(
     made: Lowered, data: st.DataObject
@@ -150,7 +163,7 @@ def test_two_receives_of_one_sender_in_each_others_place_are_caught(
     assert "wrong-order" in codes(swapped(made.programs, rank, *chosen), made.plan)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(lowered(), st.data())
 def test_rows_that_are_sent_before_they_are_made_are_caught(made: Lowered, data: st.DataObject) -> None:
     sent = [message for message in made.programs.messages if message.producer >= 0]
@@ -163,7 +176,7 @@ def test_rows_that_are_sent_before_they_are_made_are_caught(made: Lowered, data:
     assert "early-send" in codes(with_rows(made.programs, changed), made.plan)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(lowered(), st.data())
 def test_any_two_actions_in_each_others_place_are_caught_or_do_no_harm(
     made: Lowered, data: st.DataObject

@@ -60,7 +60,7 @@ def test_less_room_between_ranks_never_makes_a_step_faster() -> None:
     assert seconds == sorted(seconds)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(lowered())
 def test_the_checker_finds_a_circle_exactly_where_ranks_stop(made: Lowered) -> None:
     found = {problem.code for problem in find_violations(made.programs, made.plan, rendezvous=True)}
