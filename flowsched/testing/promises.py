@@ -93,12 +93,12 @@ class PromiseTests(Suite):
 
     def test_all_replicas_of_a_node_work_at_the_same_time(self, meeting: Path) -> None:
         graph = fs.Graph("wide", ["x"], [fs.Node("a", ["x"], replicas=3, batch_size=2)])
-        models = {"a": partial(meetings.meet_all, folder=meeting, name="a", count=3)}
+        models = {"a": partial(meetings.meet_all, folder=meeting, name="a", count=3, seconds=self.at_once)}
         assert self.run(graph, models, {"x": np.arange(6)})["a"] == [True] * 6
 
     def test_nodes_that_do_not_read_each_other_work_at_the_same_time(self, meeting: Path) -> None:
         graph = fs.Graph("two", ["x"], [fs.Node("a", ["x"]), fs.Node("b", ["x"])])
-        model = partial(meetings.meet_all, folder=meeting, name="both", count=2)
+        model = partial(meetings.meet_all, folder=meeting, name="both", count=2, seconds=self.at_once)
         out = self.run(graph, {"a": model, "b": model}, {"x": np.arange(3)})
         assert out["a"] == out["b"] == [True] * 3
 
@@ -107,7 +107,7 @@ class PromiseTests(Suite):
             "stream", ["x"], [fs.Node("make", ["x"], batch_size=2), fs.Node("read", ["make"], batch_size=2)]
         )
         models = {
-            "make": partial(meetings.wait_for_a_reader_of_the_first, folder=meeting),
+            "make": partial(meetings.wait_for_a_reader_of_the_first, folder=meeting, seconds=self.at_once),
             "read": partial(meetings.pass_on_with_a_mark, folder=meeting),
         }
         out = self.run(graph, models, {"x": np.arange(4)})
@@ -123,7 +123,12 @@ class PromiseTests(Suite):
             ],
         )
         models = {
-            "make": partial(meetings.wait_for_readers_of_the_first_wave, folder=meeting, readers=4),
+            "make": partial(
+                meetings.wait_for_readers_of_the_first_wave,
+                folder=meeting,
+                readers=4,
+                seconds=self.at_once,
+            ),
             "read": partial(meetings.pass_on_with_a_mark, folder=meeting),
         }
         assert self.run(graph, models, {"x": np.arange(8)})["read"] == [True] * 8

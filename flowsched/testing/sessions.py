@@ -61,7 +61,8 @@ class SessionTests(Suite):
         assert meetings.arrivals(meeting, "built") == 3
 
     def test_replicas_are_built_side_by_side(self, meeting: Path) -> None:
-        with self.start(_ONE, {"a": partial(meetings.MeetsWhileBuilt, folder=meeting)}) as session:
+        model = partial(meetings.MeetsWhileBuilt, folder=meeting, seconds=2 * self.at_once)
+        with self.start(_ONE, {"a": model}) as session:
             assert session.run({"x": np.arange(4)})["a"] == [True] * 4
 
     def test_a_plan_made_beforehand_can_be_run_in_a_session(self) -> None:

@@ -122,18 +122,18 @@ class FailsWhileOthersBuild:
         return numbers
 
 
-def meet_all(numbers: Any, folder: Path, name: str, count: int) -> Any:
-    """Go on when ``count`` calls are here at once; return whether they came."""
+def meet_all(numbers: Any, folder: Path, name: str, count: int, seconds: float) -> Any:
+    """Go on when ``count`` calls are here at once; return whether they came in time."""
     arrive(folder, name)
-    return [wait_for_arrivals(folder, name, count, seconds=10)] * len(numbers)
+    return [wait_for_arrivals(folder, name, count, seconds)] * len(numbers)
 
 
 class MeetsWhileBuilt:
     """Waits in its constructor for that of all other replicas, and returns whether they came."""
 
-    def __init__(self, context: fs.ReplicaContext, folder: Path) -> None:
+    def __init__(self, context: fs.ReplicaContext, folder: Path, seconds: float) -> None:
         arrive(folder, "building")
-        self.met = wait_for_arrivals(folder, "building", context.replicas, seconds=10)
+        self.met = wait_for_arrivals(folder, "building", context.replicas, seconds)
 
     def __call__(self, numbers: Any) -> Any:
         return [self.met] * len(numbers)
@@ -161,16 +161,18 @@ def count_marks(numbers: Any, folder: Path) -> Any:
     return [arrivals(folder, "ended")] * len(numbers)
 
 
-def wait_for_a_reader_of_the_first(numbers: Any, context: fs.Context, folder: Path) -> Any:
+def wait_for_a_reader_of_the_first(numbers: Any, context: fs.Context, folder: Path, seconds: float) -> Any:
     """End the first call at once, and each later one when the first has been read; return whether it was."""
-    read = context.start == 0 or wait_for_arrivals(folder, "read", 1, seconds=10)
+    read = context.start == 0 or wait_for_arrivals(folder, "read", 1, seconds)
     return [read] * len(numbers)
 
 
-def wait_for_readers_of_the_first_wave(numbers: Any, context: fs.Context, folder: Path, readers: int) -> Any:
+def wait_for_readers_of_the_first_wave(
+    numbers: Any, context: fs.Context, folder: Path, readers: int, seconds: float
+) -> Any:
     """End the first call of each replica at once, and the later ones when ``readers`` calls have begun."""
     first = context.start < context.replicas * len(numbers)
-    read = first or wait_for_arrivals(folder, "read", readers, seconds=10)
+    read = first or wait_for_arrivals(folder, "read", readers, seconds)
     return [read] * len(numbers)
 
 
