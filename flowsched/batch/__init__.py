@@ -1,7 +1,7 @@
 """Batches: columns that are always cut at the same rows. See :data:`Batch` for what they may be."""
 
 from flowsched.batch.columns import Batch
-from flowsched.batch.cut import share, spread, take
+from flowsched.batch.cut import protect, share, spread, take
 from flowsched.batch.errors import BatchError
 from flowsched.batch.join import concat
 from flowsched.batch.lengths import with_lengths
@@ -21,6 +21,7 @@ __all__ = [
     "differences",
     "padding_of",
     "pads",
+    "protect",
     "share",
     "spread",
     "structure",

@@ -78,6 +78,13 @@ def share(batch: Batch, start: int, stop: int) -> Batch:
     return None if batch is None else batch[start:stop]
 
 
+def protect(batch: Batch) -> Batch:
+    """Return all rows as :func:`share` does."""
+    if isinstance(batch, np.ndarray) and not batch.flags.writeable:
+        return batch
+    return share(batch, 0, sys.maxsize)
+
+
 def _slice(batch: Batch, start: int, stop: int) -> Batch:
     if batch is None:
         return None

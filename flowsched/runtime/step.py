@@ -17,6 +17,7 @@ from flowsched.batch import (
     concat,
     count_rows,
     differences,
+    protect,
     share,
     spread,
     structure,
@@ -101,6 +102,8 @@ class Step:
     def join(self, links: Links, parts: Sequence[Sequence[Batch]]) -> list[Batch]:
         """Return one batch for each input of a call, where its fragments have been cut already.
 
+        As with :meth:`gather`, numpy arrays of one fragment are read-only.
+
         Args:
             links: what the call has to do with others.
             parts: for each input, the rows of its fragments (``links.reads[i].fragments``), in their order.
@@ -109,7 +112,7 @@ class Step:
             OutputError: fragments of one input do not fit together.
         """
         if links.slices is not None:
-            return [own[0] for own in parts]
+            return [protect(own[0]) for own in parts]
         try:
             return [self._join(links, at, own) for at, own in enumerate(parts)]
         except OutputError:
