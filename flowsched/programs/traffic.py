@@ -89,7 +89,7 @@ def _find_ends(plan: Plan, rank: Int32) -> Iterator[_Needs]:
         own = plan[node.name].numbers
         waiting = np.arange(own.start, own.stop)
         waiting = _first_of_each(waiting, table.replica[waiting], table.sequence[waiting])
-        for name in node.after:
+        for name in dict.fromkeys(node.after):  # it may be named twice
             awaited = plan[name].numbers
             calls = np.arange(awaited.start, awaited.stop)
             last = _first_of_each(calls, rank[calls], -table.sequence[calls])
@@ -135,11 +135,8 @@ def _group(needs: _Needs, plan: Plan, placement: Placement, rank: Int32) -> Mess
     to_home = np.zeros(len(first), np.bool_)
     to_home[number[group[is_output[order]]]] = True
 
-    message, reader = number[group], needs.reader[order]
-    repeated = np.zeros(len(reader), np.bool_)  # a call that reads the same rows for two of its inputs
-    repeated[1:] = ~begins[1:] & (reader[1:] == reader[:-1])
-    kept = (reader != _OUTPUT) & ~repeated
-    message, reader = message[kept], reader[kept]
+    is_read = ~is_output[order]
+    message, reader = number[group][is_read], needs.reader[order][is_read]
     by_message = np.argsort(message, kind="stable")
     return Messages(
         sender=_senders(needs.producer[first], placement, rank),

@@ -121,6 +121,14 @@ def test_the_end_of_a_node_is_sent_to_those_that_come_after_it() -> None:
     ]
 
 
+def test_a_node_that_is_named_twice_in_after_is_waited_for_once() -> None:
+    nodes = [fs.Node("a", inputs=["x"]), fs.Node("b", inputs=["x"], after=["a", "a"])]
+    plan = fs.compile(fs.Graph("twice", sources=["x"], nodes=nodes), 2)
+    programs = plan.programs()
+    assert lines(programs[1])[1] == "RECV done a.0.0 from rank 0 for b.0.0"
+    check_programs(programs, plan)
+
+
 def test_ranks_without_replicas_and_steps_without_samples_have_empty_programs() -> None:
     plan = fs.compile(PAIR, 6)
     programs = plan.programs(7)

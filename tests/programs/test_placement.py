@@ -6,7 +6,7 @@ import pickle
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowsched as fs
@@ -19,6 +19,7 @@ def blamed(error: pytest.ExceptionInfo[PlacementError]) -> list[tuple[str, str]]
     return [(problem.code, problem.place) for problem in error.value.problems]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(1, 60))
 def test_replicas_are_spread_evenly_over_ranks_and_so_are_those_of_each_node(
     replicas: list[int], ranks: int
