@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ray
@@ -26,8 +26,8 @@ from flowsched.plan import Plan
 from flowsched_ray.edge import count_bytes, decode, encode_rows
 
 PREFIX = struct.Struct("<qq")
-"""How the head of a call begins: key of the plan, number of the step. More numbers follow: that of the call, the range
-of rows that its signal carries (empty for none), and the ranges that are objects of their own."""
+"""How the head of a call begins: key of the plan, number of the step. More numbers follow: that of the call, the
+range of rows that its signal carries (empty for none), and the ranges that are objects of their own."""
 
 
 class CallFailed(Exception):  # noqa: N818 - it is only how an error travels
@@ -118,19 +118,23 @@ class ReplicaActor:
 
     def _run(self, head: bytes, fragments: tuple[Any, ...]) -> Any:
         key, number, call, start, stop, *ranges = memoryview(head).cast("q").tolist()
-        known = self._known[key]
-        step, links = self._enter(known, key, number), known.links(call)
         if self._workers is None:
             self._build()
+        known = self._known[key]
+        if self._step is None or self._step_at != (key, number):
+            self._step = Step(known.program, self._binding, (), number, known.seed, ())
+            self._step_at = key, number
+        step, links = self._step, known.links(call)
         worker = (self._workers or {})[links.node]
-        batches = step.join(links, list(_deal(links, fragments)))
-        cancelled = ray.get_runtime_context().is_canceled
+        batches = step.join(links, _deal(links, fragments))
         began = time.perf_counter()
-        output = step.run(links, worker, batches, self._device, cancelled)
+        output = step.run(links, worker, batches, self._device, _is_cancelled)
         seconds = time.perf_counter() - began
         try:
-            carried = encode_rows(output, start, stop) if stop > start else None
-            signal = self._make_signal(step, links, seconds, count_bytes(output), carried)
+            rows = encode_rows(output, start, stop) if stop > start else None
+            size = count_bytes(output)
+            seen = self._find_news(step, links)
+            signal = (seconds, size, seen, rows) if rows is not None or seen else BRIEF.pack(seconds, size)
             if not ranges:
                 return signal
             cuts = zip(ranges[::2], ranges[1::2], strict=True)
@@ -138,19 +142,14 @@ class ReplicaActor:
         except Exception as error:
             raise _explain_uncut(step, links, error) from error
 
-    def _make_signal(self, step: Step, links: Links, seconds: float, size: int, rows: Any) -> Signal | bytes:
+    def _find_news(self, step: Step, links: Links) -> Seen | None:
+        """Return what was seen of the node's output, unless that is as it was told last."""
         name = step.plan.graph.nodes[links.node].name
         seen, before = step.seen()[name], self._told.get(name)
-        if before is None or seen.structure != before.structure or seen.uneven != before.uneven:
-            self._told[name] = seen
-            return seconds, size, seen, rows
-        return BRIEF.pack(seconds, size) if rows is None else (seconds, size, None, rows)
-
-    def _enter(self, known: _Known, key: int, number: int) -> Step:
-        if self._step is None or self._step_at != (key, number):
-            self._step = Step(known.program, self._binding, (), number, known.seed, ())
-            self._step_at = key, number
-        return self._step
+        if before is not None and seen.structure == before.structure and seen.uneven == before.uneven:
+            return None
+        self._told[name] = seen
+        return seen
 
     def _build(self) -> float:
         began = time.perf_counter()
@@ -168,13 +167,21 @@ class ReplicaActor:
         return time.perf_counter() - began
 
 
-def _deal(links: Links, fragments: Sequence[Any]) -> Iterator[list[Batch]]:
-    """Yield the fragments of each input."""
-    at = 0
+def _is_cancelled() -> bool:
+    cancelled: bool = ray.get_runtime_context().is_canceled()
+    return cancelled
+
+
+def _deal(links: Links, fragments: Sequence[Any]) -> list[list[Batch]]:
+    """Return the fragments of each input."""
+    batches = [decode(one[3] if type(one) is tuple else one) for one in fragments]
+    if links.slices is not None:
+        return [[batch] for batch in batches]
+    dealt, at = [], 0
     for read in links.reads:
-        until = at + len(read.fragments)
-        yield [decode(one[3] if type(one) is tuple else one) for one in fragments[at:until]]
-        at = until
+        dealt.append(batches[at : at + len(read.fragments)])
+        at += len(read.fragments)
+    return dealt
 
 
 def _explain_uncut(step: Step, links: Links, error: Exception) -> OutputError:

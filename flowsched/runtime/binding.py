@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 from flowsched.batch import Padding, padding_of
@@ -30,6 +31,11 @@ class NodeBinding:
     method: str | None
     wants_context: bool
     padding: Mapping[str, Padding]
+
+    @cached_property
+    def has_lengths(self) -> bool:
+        """Whether the model declares a column that says how long the rows of another one are."""
+        return any(padding.lengths for padding in self.padding.values())
 
     def worker(self, replica: Any) -> Callable[..., Any]:
         """Return what is called on ``replica``."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ from flowsched.batch import (
 )
 from flowsched.errors import OutputError, RunError, WorkerError, say_exception
 from flowsched.plan import Plan
-from flowsched.runtime.binding import Binding
+from flowsched.runtime.binding import Binding, NodeBinding
 from flowsched.runtime.context import Context, draw_entropy
 from flowsched.runtime.outputs import Outputs
 from flowsched.runtime.program import Links, Program, Read
@@ -134,9 +133,10 @@ class Step:
             WorkerError: the worker raised; its exception is the cause.
             OutputError: it returned other rows or other columns than it must.
         """
-        node = self._nodes[links.node]
+        name = self.plan.graph.nodes[links.node].name
+        bound = self.binding.nodes[name]
         try:
-            if node.wants_context:
+            if bound.wants_context:
                 result = worker(*batches, context=self._context(links.call, device, cancelled))
             else:
                 result = worker(*batches)
@@ -151,7 +151,7 @@ class Step:
             dtype, trailing = self._plain[links.node]
             if result.dtype == dtype and result.shape == (links.made, *trailing):
                 return result
-        return self._checked(links, node, result)
+        return self._checked(links, name, bound, result)
 
     def collect(self, outputs: Sequence[Batch]) -> Outputs:
         """Return the batches of the graph's outputs.
@@ -271,11 +271,11 @@ class Step:
             return "Batches are shared with other nodes: copy an array before writing into it"
         return ""
 
-    def _checked(self, links: Links, node: _NodeRun, result: Batch) -> Batch:
+    def _checked(self, links: Links, name: str, bound: NodeBinding, result: Batch) -> Batch:
         """Return what a worker returned, with the columns that its model declares beside, or refuse it."""
         try:
-            if node.lengths:
-                result = with_lengths(result, node.padding)
+            if bound.has_lengths:
+                result = with_lengths(result, bound.padding)
             rows = count_rows(result)
             found = structure(result)
         except BatchError as error:
@@ -288,12 +288,12 @@ class Step:
         expected = links.made
         if rows is not None and rows != expected:
             raise self._wrong_rows(links.call, rows, expected)
-        first, first_call = self._structures.setdefault(node.name, (found, links.call))
+        first, first_call = self._structures.setdefault(name, (found, links.call))
         if found == first:
             if type(result) is np.ndarray:
                 self._plain[links.node] = result.dtype, result.shape[1:]
             return result
-        self._uneven.add(node.name)
+        self._uneven.add(name)
         self._refuse_other_columns(first, first_call, found, links.call)
         return result
 
@@ -328,26 +328,3 @@ class Step:
         start, stop = self.plan.made_rows(call)
         node = self.plan.graph.nodes[table.node[call]].name
         return f"{node}.{table.replica[call]}.{table.position[call]}[{start}:{stop}]"
-
-    @cached_property
-    def _nodes(self) -> tuple[_NodeRun, ...]:
-        bound = self.binding.nodes
-        return tuple(
-            _NodeRun(
-                node.name,
-                bound[node.name].wants_context,
-                bound[node.name].padding,
-                any(padding.lengths for padding in bound[node.name].padding.values()),
-            )
-            for node in self.plan.graph
-        )
-
-
-@dataclass(frozen=True)
-class _NodeRun:
-    """What running a call needs to know about its node."""
-
-    name: str
-    wants_context: bool
-    padding: Mapping[str, Any]
-    lengths: bool
