@@ -27,7 +27,7 @@ from flowsched_torch.mesh import Mesh
 from flowsched_torch.plans import Plans
 from flowsched_torch.serve import STEP, Job, Surroundings
 from flowsched_torch.steps import RankStep
-from flowsched_torch.telling import InOrder
+from flowsched_torch.telling import InOrder, Teller
 
 _KEPT_PLANS = 16
 _WORD_OF_A_DEATH = 1.0  # seconds in which the system tells how a process has ended
@@ -59,7 +59,7 @@ class LocalRanks(Running):
     ) -> None:
         self._deployment, self._placement = deployment, placement
         self._forking, self._grace, self._timeout = forking, grace, timeout
-        self._observer = deployment.observer
+        self._is_observed = deployment.observer is not None
         self._home = placement.home
         self._turn = threading.RLock()
         self._closed = False
@@ -75,10 +75,13 @@ class LocalRanks(Running):
         orders = {rank: Connection(order[0]) for rank, (order, _) in enumerate(ends)}
         alarms = {rank: Connection(alarm[0]) for rank, (_, alarm) in enumerate(ends)}
         self._hub = Hub(orders, alarms, timeout)
+        self._teller = Teller(deployment.observer, self._hub.wake)
         self._forgotten = weakref.finalize(self, _abandon, self._hub, self._board)
         try:
             self._start(devices, [(order[1], alarm[1]) for order, alarm in ends])
+            self._end_telling()
         except BaseException:
+            self._teller.end()
             self.close()
             raise
         self._idle = True
@@ -89,11 +92,14 @@ class LocalRanks(Running):
             if self._closed:
                 raise SessionError(f"the session was closed before step {step.number} began")
             self._step, self._idle = step, False
+            self._teller = Teller(self._deployment.observer, self._hub.wake)
             try:
                 outputs = self._run(step)
                 self._idle = True
+                self._end_telling()
                 return outputs
             except BaseException:
+                self._teller.end()
                 self._hub.alarm(Kind.OVER)
                 raise
             finally:
@@ -137,10 +143,11 @@ class LocalRanks(Running):
 
     def _run(self, step: Step) -> Outputs:
         number = self._know(step)
-        self._hub.order(Kind.STEP, number, STEP.pack(step.number, self._observer is not None))
+        self._hub.order(Kind.STEP, number, STEP.pack(step.number, self._is_observed))
         running = RankStep(self._plans[number], step, {}, lambda: False, lambda _: None)
         running.begin()
-        news = self._wait_for(Kind.ENDED, running, InOrder(step, self._observer))
+        ended = InOrder(step, self._teller.tell) if self._is_observed else None
+        news = self._wait_for(Kind.ENDED, running, ended)
         outputs = running.take_outputs()
         running.end()
         self._meet(number, step, news)
@@ -194,15 +201,15 @@ class LocalRanks(Running):
                 for rank, frame in self._hub.hear():
                     if frame.kind is kind:
                         said[rank] = frame.payload
-                    elif frame.kind is Kind.BUILT and self._observer is not None:
-                        self._observer(pickle.loads(frame.payload))
+                    elif frame.kind is Kind.BUILT:
+                        self._teller.tell(pickle.loads(frame.payload))
                     elif frame.kind is Kind.EVENT and ended is not None:
-                        ended.tell(pickle.loads(frame.payload))
+                        ended.hear(pickle.loads(frame.payload))
                     elif frame.kind is Kind.LOOK and running is not None:
                         running.take_output(frame.number)
                     else:
                         self._raise_what_failed(rank, frame)
-                    self._raise_if_closed()
+                self._teller.raise_if_any()
                 self._raise_if_closed()
         except GoneError as gone:
             raise self._lost(gone.rank) from None
@@ -211,6 +218,13 @@ class LocalRanks(Running):
         except RuntimeError as error:  # gloo's, in the middle of taking an output
             self._raise_what_broke(error)
         return [said[rank] for rank in range(self._placement.ranks)]
+
+    def _end_telling(self) -> None:
+        """Wait until the observer has been told of everything, unless it closes the session meanwhile."""
+        self._teller.end()
+        while self._teller.is_busy(0.01):
+            self._raise_if_closed()
+        self._teller.raise_if_any()
 
     def _raise_if_closed(self) -> None:
         if self._closed:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from flowsched.testing import BackendSuite
+from flowsched_torch import TorchBackend
 
 
 class TestTorch(BackendSuite):
-    """A rank takes some 50 ms to start."""
+    """All tests share one backend, whose ranks are forked from one process that has torch loaded."""
 
-    backend = "torch"
+    backend = TorchBackend()
     cuts = ((1, None), (1, 1), (3, 2), (4, 5))
     widest = 16
     examples = 8
