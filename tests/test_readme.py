@@ -41,6 +41,7 @@ def test_the_graph_file_is_the_same_graph(example: dict[str, Any], tmp_path: Pat
     assert load_graph(tmp_path / "ppo.yaml") == example["graph"]
 
 
+@pytest.mark.timeout(300)  # one of them starts Ray
 def test_every_other_example_runs(
     example: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
