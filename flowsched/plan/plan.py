@@ -165,6 +165,14 @@ class Plan:
 
         Raises:
             PlacementError: there are no such ranks, or the placement is that of another graph.
+
+        >>> import flowsched as fs
+        >>> nodes = [fs.Node("a", inputs=["x"], replicas=2), fs.Node("b", inputs=["a"])]
+        >>> plan = fs.compile(fs.Graph("two", sources=["x"], nodes=nodes), samples=4)
+        >>> print(plan.programs(ranks=2, home=0)[1])
+        RECV x[2:4] from rank 0 for a.1.0
+        RUN  a.1.0[2:4]
+        SEND a.1.0[2:4] to rank 0 for b.0.0
         """
         from flowsched.programs.lower import lower_plan
         from flowsched.programs.placement import choose_placement
