@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import flowsched as fs
 from flowsched.backend import Backend
 from flowsched.errors import OutputError
+from flowsched.testing.workers import meeting
 from tests.cases.reported import CASES, PLANNED, Run, graph_of, runs_of
 from tests.cases.running import Ids, Notes, assert_mentions, passed, passing, run_alone, run_case
 
@@ -116,8 +116,10 @@ def test_d01_results_are_in_order_when_the_last_replica_finishes_first(
     notes = Notes(tmp_path)
 
     def slow_at_first(ids: Ids, context: fs.Context) -> Ids:
-        time.sleep(0.06 * (2 - context.replica))
+        if context.replica < 2:
+            meeting.wait_for_arrivals(tmp_path, f"replica {context.replica + 1}", 1)
         notes.add(context.replica)
+        meeting.arrive(tmp_path, f"replica {context.replica}")
         return ids
 
     out = run_case("D01", {"m": slow_at_first}, backend)

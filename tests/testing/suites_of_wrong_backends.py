@@ -31,7 +31,7 @@ class Quick(Suite):
     examples = 2
     at_once = 1.0
     time_limit = 30.0
-    settle = 2.0
+    settle = 1.0
 
 
 class TestWrong(
