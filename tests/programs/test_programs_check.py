@@ -196,6 +196,28 @@ def test_a_message_from_a_rank_that_does_not_have_its_rows_is_caught(
     assert codes(cell(programs, "sender", 2, 0), plan) == {"wrong-rank"}
 
 
+def test_rows_that_another_rank_claims_to_have_are_caught(plan: fs.Plan) -> None:
+    programs = plan.programs(2)
+    changed = rows(programs)
+    changed[2].remove((SEND, 1))
+    changed[0].append((SEND, 1))
+    problem = only_problem(cell(with_rows(programs, changed), "sender", 1, 0), plan)
+    assert problem.startswith("[wrong-rank] rank 0, action")
+    assert "is sent by rank 0, and it should be home. Let home do it" in problem
+
+
+def test_a_message_from_a_rank_to_itself_is_caught(plan: fs.Plan) -> None:
+    programs = plan.programs(1, home=0)
+    alone = fs.compile(PAIR, 6).programs(2, home=0)
+    columns = {
+        name: getattr(alone.messages, name)[1:2]
+        for name in ("sender", "receiver", "producer", "start", "stop", "is_output")
+    } | {"reader": np.array([3]), "reader_offsets": np.array([0, 1])}
+    changed = [[*rows(programs)[0][:2], (SEND, 0), (RECV, 0), *rows(programs)[0][2:]]]
+    within = with_messages(with_rows(programs, changed), **columns | {"receiver": np.array([0], np.int32)})
+    assert "its sender is its receiver" in only_problem(within, plan)
+
+
 def test_a_call_that_does_not_wait_for_the_end_of_the_node_before_it_is_caught() -> None:
     plan = fs.compile(AFTER, 4)
     programs = plan.programs(2)
