@@ -20,7 +20,7 @@ from flowsched.backend import (
     unpack_object,
 )
 from flowsched.batch import Batch
-from flowsched.errors import BuildError, FlowschedError, OutputError, say_exception
+from flowsched.errors import BuildError, FlowschedError, OutputError, SessionError, say_exception
 from flowsched.graph import Graph
 from flowsched.plan import Plan
 from flowsched_ray.edge import count_bytes, decode, encode_rows
@@ -73,6 +73,7 @@ class ReplicaActor:
         self._step: Step | None = None
         self._step_at: tuple[int, int] | None = None
         self._told: dict[str, Seen] = {}
+        self._cancelled = False  # whether a worker has learnt that its step is over
 
     def arrive(self) -> None:
         """Answer, which an actor does as soon as it has been placed and its process runs."""
@@ -123,12 +124,14 @@ class ReplicaActor:
         known = self._known[key]
         if self._step is None or self._step_at != (key, number):
             self._step = Step(known.program, self._binding, (), number, known.seed, ())
-            self._step_at = key, number
+            self._step_at, self._cancelled = (key, number), False
+        if self._cancelled:
+            raise SessionError("the step is over")  # which nobody waits for any more
         step, links = self._step, known.links(call)
         worker = (self._workers or {})[links.node]
         batches = step.join(links, _deal(links, fragments))
         began = time.perf_counter()
-        output = step.run(links, worker, batches, self._device, _is_cancelled)
+        output = step.run(links, worker, batches, self._device, self._is_cancelled)
         seconds = time.perf_counter() - began
         try:
             rows = encode_rows(output, start, stop) if stop > start else None
@@ -141,6 +144,10 @@ class ReplicaActor:
             return [signal, *(encode_rows(output, start, stop) for start, stop in cuts)]
         except Exception as error:
             raise _explain_uncut(step, links, error) from error
+
+    def _is_cancelled(self) -> bool:
+        self._cancelled = self._cancelled or ray.get_runtime_context().is_canceled()
+        return self._cancelled
 
     def _find_news(self, step: Step, links: Links) -> Seen | None:
         """Return what was seen of the node's output, unless that is as it was told last."""
@@ -165,11 +172,6 @@ class ReplicaActor:
         except BaseException as cause:
             raise BuildError(node=node, replica=replica, replicas=replicas, cause=cause) from cause
         return time.perf_counter() - began
-
-
-def _is_cancelled() -> bool:
-    cancelled: bool = ray.get_runtime_context().is_canceled()
-    return cancelled
 
 
 def _deal(links: Links, fragments: Sequence[Any]) -> list[list[Batch]]:

@@ -101,7 +101,8 @@ class RayBackend(Backend):
         disconnect = connect(self._address, self._log_to_driver)
         try:
             replicas = Replicas(deployment, self._options, self._start_timeout)
-            store = ray.cluster_resources().get("object_store_memory", float("inf"))
+            resources: Any = ray.cluster_resources
+            store = resources().get("object_store_memory", float("inf"))
             room = _SHARE * store if self._max_bytes is None else self._max_bytes
         except BaseException:
             disconnect()

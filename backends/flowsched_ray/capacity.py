@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import ray
 
@@ -100,8 +101,10 @@ def find_obstacle(demands: Sequence[Demand], machines: Sequence[Amounts]) -> str
 
 def look_at_cluster() -> list[Machine]:
     """Return the nodes that are alive."""
-    free = ray._private.state.available_resources_per_node()
-    alive = [node for node in ray.nodes() if node["Alive"]]
+    state: Any = ray._private.state
+    free = state.available_resources_per_node()
+    nodes: Any = ray.nodes  # which Ray leaves untyped
+    alive = [node for node in nodes() if node["Alive"]]
     return [
         Machine(
             f"{node['NodeManagerAddress']} ({node['NodeID'][:8]})",

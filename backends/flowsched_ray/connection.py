@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -33,10 +34,10 @@ def connect(address: str | None, log_to_driver: bool) -> Callable[[], None]:
                     address="local",
                     include_dashboard=False,
                     log_to_driver=log_to_driver,
-                    logging_level="warning",
+                    logging_level=logging.WARNING,
                 )
             else:
-                ray.init(address=address, log_to_driver=log_to_driver, logging_level="warning")
+                ray.init(address=address, log_to_driver=log_to_driver, logging_level=logging.WARNING)
         except Exception as error:  # Ray may fail in any way
             where = f"at {address!r}" if address is not None else "here"
             raise BackendError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import ray
@@ -67,7 +67,7 @@ def explain(error: rx.RayError, step: Step, signals: Mapping[int, Any]) -> BaseE
 def find_first_failed(signals: Mapping[int, Any]) -> int | None:
     """Return the first call, in the order of submission, whose signal is an error: others only follow from it."""
     calls = {ref: call for call, ref in signals.items()}
-    refs: Sequence[Any] = list(calls)
+    refs: list[Any] = list(calls)
     if not refs:
         return None
     ready, _ = ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=False)

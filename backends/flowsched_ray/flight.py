@@ -61,6 +61,8 @@ class Flight:
 
     def take(self, call: int, signal: Signal | bytes) -> float:
         """Take note of a call that has ended and return the seconds in its worker."""
+        seconds: float
+        size: int
         links = self.step.program.links[call]
         if isinstance(signal, bytes):
             seconds, size = BRIEF.unpack(signal)
@@ -82,7 +84,7 @@ class Flight:
                 return []
             self._cancelled = True
         _, running = ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=False)
-        for ref in running:
+        for ref in reversed(running):  # or an actor would begin the next call between two of these
             ray.cancel(ref)
         return list(running)
 

@@ -76,7 +76,7 @@ class Options:
 
     def of(self, node: str, owners: Sequence[str]) -> NodeOptions:
         """Return the options of one node."""
-        given = {
+        given: dict[str, Any] = {
             "num_cpus": self.num_cpus,
             "num_gpus": self.num_gpus,
             "max_restarts": self.max_restarts,
@@ -88,7 +88,8 @@ class Options:
         }
         own["resources"] = _nested(self.resources, owners, node)
         own["runtime_env"] = _nested(self.runtime_env, owners, node)
-        return NodeOptions(**{name: value for name, value in own.items() if value is not None})
+        known: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
+        return NodeOptions(**known)
 
     def refuse_unknown(self, owners: Sequence[str]) -> None:
         """Refuse names that are no node with replicas of its own.

@@ -93,12 +93,11 @@ class RayRunning(Running):
                 if self._closed:
                     raise SessionError(f"the session was closed before step {step.number} began")
                 self._flight = flight
+            failure: BaseException | None = None
             try:
                 outputs = step.collect(flight.run())
             except BaseException as error:  # noqa: BLE001 - it is raised below, without what Ray raised around it
                 failure = self._end_failed(flight, error)
-            else:
-                failure = None
             finally:
                 self._flight = None
             if failure is not None:

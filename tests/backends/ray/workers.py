@@ -1,0 +1,84 @@
+"""Workers of the Ray tests. They stand in a module, since they run in other processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray
+
+import flowsched as fs
+
+
+def say_place(numbers: Any, context: fs.Context) -> Any:
+    """Return which replica ran where."""
+    rows = len(numbers)
+    here: Any = ray.get_runtime_context()
+    return {
+        "replica": np.full(rows, context.replica),
+        "place": [here.get_node_id()] * rows,
+        "device": [context.device] * rows,
+        "visible": [os.environ.get("CUDA_VISIBLE_DEVICES")] * rows,
+        "word": [os.environ.get("FLOWSCHED_WORD")] * rows,
+    }
+
+
+def pass_on(batch: Any, *_: Any) -> Any:
+    return batch
+
+
+def add_one(numbers: Any) -> Any:
+    return numbers + 1
+
+
+def end_process(numbers: Any, context: fs.Context, bad: int, code: int = 7) -> Any:
+    """End the process of one replica, as a crash in a library would."""
+    if context.replica == bad:
+        os._exit(code)
+    return numbers
+
+
+def end_first_time(numbers: Any, context: fs.Context, folder: Path) -> Any:
+    """End the process of replica 0 the first time it is called."""
+    if context.replica == 0 and not (folder / "ended").exists():
+        (folder / "ended").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return numbers
+
+
+class CountsBuilds:
+    """Leaves a file each time it is built."""
+
+    def __init__(self, context: fs.ReplicaContext, folder: Path) -> None:
+        self.folder = folder
+        (folder / f"built-{context.replica}-{os.getpid()}").touch()
+
+    def __call__(self, numbers: Any, context: fs.Context) -> Any:
+        return end_first_time(numbers, context, self.folder)
+
+
+class EndsWhileBuilt:
+    """Ends the process in its constructor."""
+
+    def __init__(self) -> None:
+        os._exit(3)
+
+    def __call__(self, numbers: Any) -> Any:
+        return numbers
+
+
+def hold(numbers: Any, folder: Path) -> Any:
+    """Be in a call until the test says go on, for thirty seconds at most."""
+    (folder / f"held-{os.getpid()}").touch()
+    until = time.monotonic() + 30
+    while not (folder / "release").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    return numbers
+
+
+def say_pid(numbers: Any) -> Any:
+    return np.full(len(numbers), os.getpid())
