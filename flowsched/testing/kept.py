@@ -27,6 +27,7 @@ class KeptSession:
         self._key: tuple[fs.Graph, Mapping[str, Any]] | None = None
         self._session: fs.Session | None = None
         self.own: set[object] = set()
+        self._remembered: dict[str, Any] = {}
 
     def run(self, graph: fs.Graph, models: Mapping[str, Any], inputs: Mapping[str, Any]) -> fs.Outputs:
         """Run one step; in the session of the test before, if that had the same graph and models."""
@@ -43,6 +44,12 @@ class KeptSession:
             raise
         finally:
             self.own |= self._running() - before
+
+    def remember(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return what ``make`` returned the first time: for a step at whose outcome several tests look."""
+        if name not in self._remembered:
+            self._remembered[name] = make()
+        return self._remembered[name]
 
     def close(self) -> None:
         """End the session, if there is one."""

@@ -12,6 +12,7 @@ import pytest
 import flowsched as fs
 from flowsched.backend import Feature
 from flowsched.testing.base import Cut, Suite, needs
+from flowsched.testing.kept import KeptSession
 from flowsched.testing.workers import meeting as meetings
 from flowsched.testing.workers import observing
 from flowsched.testing.workers.observing import Noted
@@ -35,6 +36,7 @@ class PromiseTests(Suite):
     """What every call does in a step, by the notes that its worker leaves."""
 
     def _notes(self, graph: fs.Graph, samples: int, folder: Path) -> tuple[fs.Plan, list[Noted]]:
+        """Run one step and return its plan and what its workers noted."""
         plan = fs.compile(graph, samples)
         models = {node.name: partial(observing.Noting, folder) for node in graph.owners()}
         out = self.run_plan(plan, models, {"x": np.arange(samples)})
@@ -42,37 +44,53 @@ class PromiseTests(Suite):
             assert out[name].tolist() == list(range(samples)), "the outputs come in the order of the inputs"
         return plan, observing.noted_in(folder)
 
-    @pytest.mark.parametrize("samples", [1, 5, 29])
-    def test_the_calls_of_the_plan_are_made_once_each_and_no_others(
-        self, cut: Cut, samples: int, tmp_path: Path
-    ) -> None:
-        plan, notes = self._notes(_diamond(cut), samples, tmp_path)
-        made = Counter((noted.node, noted.replica, noted.start, noted.stop) for noted in notes)
-        expected = Counter((node.name, call.replica, call.start, call.stop) for node in plan for call in node)
-        assert made == expected
-        assert len({(noted.node, noted.replica) for noted in notes}) == len({noted.token for noted in notes})
+    @pytest.fixture
+    def noted(self, kept: KeptSession, tmp_path: Path) -> tuple[fs.Plan, list[Noted]]:
+        """The plan and the notes of one step, at which several tests look."""
+        found: tuple[fs.Plan, list[Noted]] = kept.remember(
+            "noted", lambda: self._notes(_diamond((3, 2)), 29, tmp_path)
+        )
+        return found
 
-    def test_each_sample_passes_each_node_once_in_balanced_calls_below_the_cap(self, tmp_path: Path) -> None:
-        graph = _diamond((3, 2))
-        _, notes = self._notes(graph, 29, tmp_path)
-        for node in graph:
+    def test_the_calls_of_the_plan_are_made_once_each_and_no_others(self, cut: Cut, tmp_path: Path) -> None:
+        graph = _diamond(cut)
+        models = {node.name: partial(observing.Noting, tmp_path) for node in graph}
+        seen: list[Noted] = []
+        with self.start(graph, models) as session:
+            for samples in (1, 5, 29):
+                plan = fs.compile(graph, samples)
+                session.run_plan(plan, {"x": np.arange(samples)})
+                seen, before = observing.noted_in(tmp_path), seen
+                made = Counter(noted.place for noted in seen)
+                made.subtract(noted.place for noted in before)
+                expected = {
+                    (node.name, call.replica, call.start, call.stop) for node in plan for call in node
+                }
+                assert +made == Counter(expected)
+        assert len({(noted.node, noted.replica) for noted in seen}) == len({noted.token for noted in seen})
+
+    def test_each_sample_passes_each_node_once_in_balanced_calls_below_the_cap(
+        self, noted: tuple[fs.Plan, list[Noted]]
+    ) -> None:
+        plan, notes = noted
+        for node in plan.graph:
             own = [noted for noted in notes if noted.node == node.name]
             assert sorted(sample for noted in own for sample in noted.samples[0]) == list(range(29))
             loads = Counter(dict.fromkeys(range(node.replicas), 0))
-            for noted in own:
-                loads[noted.replica] += len(noted.samples[0])
-                assert 0 < len(noted.samples[0]) <= (node.batch_size or 29)
+            for call in own:
+                loads[call.replica] += len(call.samples[0])
+                assert 0 < len(call.samples[0]) <= (node.batch_size or 29)
             assert max(loads.values()) - min(loads.values()) <= 1
 
-    def test_all_inputs_of_a_call_hold_its_samples_in_order(self, tmp_path: Path) -> None:
-        _, notes = self._notes(_diamond((3, 2)), 29, tmp_path)
-        for noted in notes:
-            for samples in noted.samples:
-                assert samples == list(range(noted.start, noted.stop))
+    def test_all_inputs_of_a_call_hold_its_samples_in_order(self, noted: tuple[fs.Plan, list[Noted]]) -> None:
+        for call in noted[1]:
+            for samples in call.samples:
+                assert samples == list(range(call.start, call.stop))
 
-    def test_a_replica_makes_its_calls_one_at_a_time_in_the_order_of_the_plan(self, tmp_path: Path) -> None:
-        plan, notes = self._notes(_diamond((3, 2)), 29, tmp_path)
-        _assert_in_table_order(plan, notes)
+    def test_a_replica_makes_its_calls_one_at_a_time_in_the_order_of_the_plan(
+        self, noted: tuple[fs.Plan, list[Noted]]
+    ) -> None:
+        _assert_in_table_order(*noted)
 
     @needs(Feature.SHARED_REPLICAS)
     def test_replicas_that_several_nodes_share_make_calls_one_at_a_time_in_the_order_of_the_plan(

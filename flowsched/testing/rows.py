@@ -57,7 +57,7 @@ class RowTests(Suite):
     @needs(Feature.ROWS)
     def test_each_answer_meets_its_own_prompt_and_siblings_stay_in_one_call(self) -> None:
         prompts = np.arange(10)
-        out = self.run(_grpo(3, 2 * 4), _GRPO_MODELS, {"prompts": prompts})
+        out = self.run(_grpo(2, 2 * 4), _GRPO_MODELS, {"prompts": prompts})
         answers = np.array([prompt * 100 + answer for prompt in prompts for answer in range(4)])
         assert_same(out["policy"], answers)
         assert_same(out["score"], answers + np.repeat(prompts, 4))

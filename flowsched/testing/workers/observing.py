@@ -36,6 +36,11 @@ class Noted(NamedTuple):
     alone: bool
     samples: list[list[int]]
 
+    @property
+    def place(self) -> tuple[str, int, int, int]:
+        """Which call of the plan it is."""
+        return self.node, self.replica, self.start, self.stop
+
 
 class Noting:
     """Passes on sample ids, and leaves a note of each call in a folder, also of calls whose output nobody reads."""
