@@ -11,8 +11,9 @@ That is all. What the backend declares in ``Backend.lacks`` is skipped, with the
 else is. Attributes of :class:`Suite` adapt the suite to the cost of a replica: which cuts are tried, how wide a
 node is, how long a failure may take to surface. Each part can be run alone: ``class TestMyRows(RowTests)``.
 
-It needs pytest and hypothesis; columns of torch are skipped where torch is missing. Nothing is loaded until a
-name is asked for, so that processes which only run the suite's workers stay light.
+It needs pytest and hypothesis (``pip install "flowsched[testing]"``); columns of torch are skipped where torch is
+missing. Nothing is loaded until a name is asked for, so that processes which only run the suite's workers stay
+light.
 """
 
 from __future__ import annotations

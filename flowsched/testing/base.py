@@ -15,9 +15,9 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 import pytest
 
 import flowsched as fs
-from flowsched.backend import Backend, Feature, load_backend
+from flowsched.backend import Backend, Feature, find_backends, load_backend
 from flowsched.batch import count_rows
-from flowsched.errors import BackendError
+from flowsched.errors import BackendError, say_known
 from flowsched.testing.kept import KeptSession
 from flowsched.testing.workers import meeting as meetings
 from flowsched.testing.workers import rows
@@ -27,6 +27,7 @@ Cut: TypeAlias = tuple[int, int | None]
 
 _Tests = TypeVar("_Tests", bound=Callable[..., Any])
 _KEPT: pytest.StashKey[KeptSession] = pytest.StashKey()
+_PROBLEM: pytest.StashKey[str | None] = pytest.StashKey()
 _WARM = fs.Graph("warm", ["x"], [fs.Node("a", ["x"])])
 
 
@@ -49,6 +50,7 @@ class Suite:
     Attributes:
         backend: name of the backend under test, or an instance of it, which all tests then share.
         options: options of the backend, where it is named.
+        required: whether a backend that cannot be loaded or cannot work here fails the tests, not skips them.
         patience: options with which it waits, when a step is interrupted, for workers that end within 20 seconds.
         cuts: replicas and batch sizes that are tried where any must do; few and small where replicas are dear.
         widest: the most replicas of one node.
@@ -60,6 +62,7 @@ class Suite:
 
     backend: ClassVar[str | Backend]
     options: ClassVar[Mapping[str, Any]] = {}
+    required: ClassVar[bool] = False
     patience: ClassVar[Mapping[str, Any]] = {}
     cuts: ClassVar[tuple[Cut, ...]] = ((1, None), (1, 1), (3, 2), (4, 5), (8, 1), (40, 3), (7, None))
     widest: ClassVar[int] = 100
@@ -134,14 +137,13 @@ class Suite:
     @pytest.fixture(autouse=True)
     def _only_what_it_can(self, request: pytest.FixtureRequest) -> None:
         """Skip what the backend declares to lack, and all of a backend that cannot work here."""
-        try:
-            kind = self.kind()
-        except BackendError as error:
-            pytest.skip(str(error))
-        if problem := kind.problem():
-            pytest.skip(f"backend {kind.name!r} cannot work here: {problem}")
+        stash = request.node.getparent(pytest.Class).stash
+        if _PROBLEM not in stash:
+            stash[_PROBLEM] = self._problem()
+        if problem := stash[_PROBLEM]:
+            (pytest.fail if self.required else pytest.skip)(problem)
         for feature in getattr(request.function, "needs", ()):
-            if feature in kind.lacks:
+            if feature in (kind := self.kind()).lacks:
                 pytest.skip(f"backend {kind.name!r} lacks {feature.value!r}")
 
     @pytest.fixture(autouse=True)
@@ -171,6 +173,18 @@ class Suite:
         yield
         signal.signal(signal.SIGALRM, handler)
         signal.setitimer(signal.ITIMER_REAL, max(outer - (time.monotonic() - began), 0.001) if outer else 0.0)
+
+    def _problem(self) -> str | None:
+        """Return why the backend cannot work here, or None; a name that is no backend's fails the test."""
+        known = [entry.name for entry in find_backends()]
+        if isinstance(self.backend, str) and self.backend not in known:
+            pytest.fail(f"there is no backend {self.backend!r}. {say_known(self.backend, known, 'backends')}")
+        try:
+            kind = self.kind()
+        except BackendError as error:
+            return str(error)
+        problem = kind.problem()
+        return problem and f"backend {kind.name!r} cannot work here: {problem}"
 
     def _warm_up(self) -> None:
         """Have the backend start what it starts once, so that it is not taken for what a session left."""

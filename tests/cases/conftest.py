@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from flowsched.backend import Backend
-from tests.backends import BACKENDS, backend_named
+from tests.each_backend import BACKENDS, backend_named
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
