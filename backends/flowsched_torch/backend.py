@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from flowsched.backend import Backend, Deployment, Running
-from flowsched.errors import BackendError
+from flowsched.errors import BackendError, say_known
 from flowsched_torch.devices import checked_devices
 from flowsched_torch.placing import place_replicas
 
 if TYPE_CHECKING:
     from flowsched_torch.forking import Forking
+
+
+Start = Literal["local", "torchrun", "group"]
+Where = Literal["first", "all"]
 
 
 class TorchBackend(Backend):
@@ -30,6 +35,14 @@ class TorchBackend(Backend):
         devices: for a node that has replicas of its own, the devices that its replicas are given in turn as
             ``context.device``.
         device: the device of all other replicas; ``"cuda"`` for the one of their rank.
+        start: how ranks come to be: ``"local"``, started by this process; ``"torchrun"``, started by a launcher that
+            has set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; ``"group"``, those of the process group that is
+            initialised. None for the one that there is. In the last two, every rank runs the same program.
+        inputs: ``"first"``: rank 0 gives the inputs of each step, the others None; ``"all"``: every rank gives them
+            all, and none are sent. Only where every rank runs the same program, as the next two.
+        outputs: ``"first"``: rank 0 gets the outputs; ``"all"``: every rank does.
+        interface: the network interface by which the hosts reach each other; None for GLOO_SOCKET_IFNAME, or the
+            one that leads to MASTER_ADDR.
         grace: seconds that closing waits for workers that a failure or an interruption left in a call; then
             the processes that the backend has started are killed.
         timeout: seconds after which a rank that neither answers nor dies is given up.
@@ -46,12 +59,20 @@ class TorchBackend(Backend):
         placement: Mapping[str, Sequence[int]] | None = None,
         devices: Mapping[str, Sequence[str]] | None = None,
         device: str | None = None,
+        start: Start | None = None,
+        inputs: Where = "first",
+        outputs: Where = "first",
+        interface: str | None = None,
         grace: float = 0.25,
         timeout: float = 300.0,
     ) -> None:
         self._ranks = None if ranks is None else _checked_number("ranks", ranks, 1, whole=True)
         self._placement = placement
         self._devices = checked_devices(devices, device)
+        self._start = _checked_choice("start", start, (None, "local", "torchrun", "group"))
+        self._inputs = _checked_choice("inputs", inputs, ("first", "all"))
+        self._outputs = _checked_choice("outputs", outputs, ("first", "all"))
+        self._interface = interface
         self._grace = _checked_number("grace", grace, 0)
         self._timeout = _checked_number("timeout", timeout, 1)
         self._forking: Forking | None = None
@@ -59,11 +80,17 @@ class TorchBackend(Backend):
     def start(self, deployment: Deployment) -> Running:
         """Build all replicas in parallel, each on its rank."""
         self._devices.check(list(deployment.replicas))
+        if self._way() != "local":
+            return self._start_together(deployment)
         placement = place_replicas(deployment, self._ranks, self._placement)
         forking = self._fork_from()
         from flowsched_torch.local import LocalRanks
 
         return LocalRanks(deployment, placement, self._devices, forking, self._grace, self._timeout)
+
+    def needs_inputs(self) -> bool:
+        """Return whether this rank must give the inputs of each step."""
+        return self._inputs == "all" or self._way() == "local" or _rank_here() == 0
 
     @classmethod
     def problem(cls) -> str | None:
@@ -85,6 +112,38 @@ class TorchBackend(Backend):
 
         return {"torch": torch.__version__, "cuda_devices": torch.cuda.device_count()}
 
+    def _way(self) -> Start:
+        """Return how ranks come to be."""
+        if self._start is not None:
+            return self._start
+        distributed = sys.modules.get("torch.distributed")
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            return "group"
+        launched = all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
+        return "torchrun" if launched else "local"
+
+    def _start_together(self, deployment: Deployment) -> Running:
+        from flowsched_torch.home_rank import HomeRank
+        from flowsched_torch.meeting import meet_as_launched, meet_in_group
+        from flowsched_torch.other_rank import OtherRank
+        from flowsched_torch.together import Ways
+
+        meeting = (meet_in_group if self._way() == "group" else meet_as_launched)(self._timeout)
+        if self._ranks not in (None, meeting.size):
+            raise BackendError(
+                f"ranks is {self._ranks}, and {meeting.size} run this program. Leave ranks= out, or start as many"
+            )
+        ways = Ways(
+            placement=place_replicas(deployment, meeting.size, self._placement, home=0),
+            devices=self._devices,
+            local_rank=int(os.environ.get("LOCAL_RANK", meeting.rank)),
+            inputs=self._inputs,
+            outputs=self._outputs,
+            interface=self._interface,
+            timeout=self._timeout,
+        )
+        return (HomeRank if meeting.rank == 0 else OtherRank)(deployment, meeting, ways)
+
     def _fork_from(self) -> Forking:
         """Return the process that ranks are forked from, started if need be."""
         from flowsched_torch.forking import Forking
@@ -92,6 +151,21 @@ class TorchBackend(Backend):
         if self._forking is None or not self._forking.is_alive:
             self._forking = Forking()
         return self._forking
+
+
+def _rank_here() -> int:
+    """Return the rank of this process, where every rank runs the same program."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return int(distributed.get_rank())
+    return int(os.environ.get("RANK", 0))
+
+
+def _checked_choice(name: str, value: Any, choices: Sequence[str | None]) -> Any:
+    if value not in choices:
+        known = [choice for choice in choices if choice is not None]
+        raise BackendError(f"{name} is {value!r}. {say_known(str(value), known, 'choices')}")
+    return value
 
 
 def _checked_number(name: str, value: float, least: float, *, whole: bool = False) -> Any:

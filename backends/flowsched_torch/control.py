@@ -103,10 +103,14 @@ class Connection:
             frames.append(frame)
         return frames
 
-    def close(self) -> None:
-        """End the connection; who waits at either end is told that the other is gone."""
+    def cut(self) -> None:
+        """End the connection, from any thread: who waits at either end is told that the other is gone."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """End the connection and let go of it."""
+        self.cut()
         self._socket.close()
 
     def _next(self) -> Frame | None:

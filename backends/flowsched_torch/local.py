@@ -8,13 +8,12 @@ import socket
 import sys
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from torch.distributed import TCPStore
 
-from flowsched.backend import Deployment, Outputs, Running, Seen, Step, pack_object, unpack_error
+from flowsched.backend import Deployment, Outputs, Running, Step, pack_object, unpack_error
 from flowsched.errors import ReplicaLostError, SessionError
 from flowsched.programs import Placement
 from flowsched_torch.board import Board
@@ -24,12 +23,12 @@ from flowsched_torch.forking import Forking, say_status
 from flowsched_torch.hub import GoneError, Hub, SilentError
 from flowsched_torch.losses import SEE_WHY, lost_replica, served_replicas
 from flowsched_torch.mesh import Mesh
-from flowsched_torch.plans import Plans
+from flowsched_torch.plans import PlanNumbers, Plans
 from flowsched_torch.serve import STEP, Job, Surroundings
+from flowsched_torch.seen import SeenByPlan
 from flowsched_torch.steps import RankStep
 from flowsched_torch.telling import InOrder, Teller
 
-_KEPT_PLANS = 16
 _WORD_OF_A_DEATH = 1.0  # seconds in which the system tells how a process has ended
 
 
@@ -65,9 +64,8 @@ class LocalRanks(Running):
         self._closed = False
         self._step: Step | None = None
         self._idle = False  # whether no rank can be in the middle of its constructors or a call
-        self._known: OrderedDict[tuple[str, tuple[int, ...], int], int] = OrderedDict()
-        self._added = 0
-        self._seen: dict[int, dict[str, Seen]] = {}
+        self._numbers = PlanNumbers()
+        self._seen = SeenByPlan()
         self._pids: list[int] = []
         self._mesh: Mesh | None = None
         self._board = Board.make(placement.ranks)
@@ -116,7 +114,6 @@ class LocalRanks(Running):
             self._hub.alarm(Kind.OVER)
             self._hub.order(Kind.OVER)
             self._mesh = None
-            self._known.clear()
             left = self._forking.wait_for(self._pids, max(self._grace, 5.0) if self._idle else self._grace)
             self._forking.kill(left)
             self._forking.forget(self._pids)
@@ -138,7 +135,7 @@ class LocalRanks(Running):
         store = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
         self._hub.order(Kind.JOIN, store.port)
         mesh = self._mesh = Mesh(store, self._home, self._placement.processes, host="127.0.0.1")
-        self._plans = Plans(self._placement, self._home, mesh, inputs_everywhere=False)
+        self._plans = Plans(self._placement, self._home, mesh)
         self._wait_for(Kind.JOINED)
 
     def _run(self, step: Step) -> Outputs:
@@ -150,7 +147,7 @@ class LocalRanks(Running):
         news = self._wait_for(Kind.ENDED, running, ended)
         outputs = running.take_outputs()
         running.end()
-        self._meet(number, step, news)
+        self._seen.meet(number, step, news)
         made: list[Any] = [None] * step.plan.table.calls
         for call, output in outputs.items():
             made[call] = output
@@ -159,32 +156,15 @@ class LocalRanks(Running):
     def _know(self, step: Step) -> int:
         """Return what all ranks call the plan, telling them of it first if need be."""
         window = tuple(step.window)
-        key = step.plan.hash, window, step.seed
-        number = self._known.pop(key, None)
-        if number is None:
-            number = self._added
-            self._added += 1
+        number, is_new, forgotten = self._numbers.find((step.plan.hash, window, step.seed))
+        if is_new:
             self._plans.add(number, step.program, window, checked=False)
             self._hub.order(Kind.PLAN, number, pickle.dumps((step.plan, window, step.seed), 5))
-        self._known[key] = number
-        if len(self._known) > _KEPT_PLANS:
-            _, oldest = self._known.popitem(last=False)
-            self._plans.forget(oldest)
-            self._seen.pop(oldest, None)
-            self._hub.order(Kind.FORGET, oldest)
+        if forgotten is not None:
+            self._plans.forget(forgotten)
+            self._seen.forget(forgotten)
+            self._hub.order(Kind.FORGET, forgotten)
         return number
-
-    def _meet(self, number: int, step: Step, news: Sequence[bytes]) -> None:
-        """Let the step know of the outputs of all ranks; what none of them found new is known as it was."""
-        if number in self._seen and not any(news):
-            step.meet(self._seen[number])
-            return
-        if number in self._seen:
-            step.meet(self._seen[number])
-        for packed in news:
-            if packed:
-                step.meet(pickle.loads(packed))
-        self._seen[number] = step.seen()
 
     def _wait_for(
         self, kind: Kind, running: RankStep | None = None, ended: InOrder | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
 
 from flowsched.backend import Program
 from flowsched.plan import Plan
@@ -11,6 +12,26 @@ from flowsched_torch.mesh import Mesh
 from flowsched_torch.schedule import RankPlan, count_tags, plan_rank
 
 _TAGS = 1 << 31
+_KEPT = 16  # plans; one that comes back later is lowered anew
+
+
+class PlanNumbers:
+    """By which number all ranks call a plan: ranks that are told of the same plans in the same order agree."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Hashable, int] = OrderedDict()
+        self._next = 0
+
+    def find(self, key: Hashable) -> tuple[int, bool, int | None]:
+        """Return the number of what has this key, whether that is new, and the number that is forgotten for it."""
+        number, forgotten = self._known.pop(key, None), None
+        is_new = number is None
+        if number is None:
+            number, self._next = self._next, self._next + 1
+        self._known[key] = number
+        if len(self._known) > _KEPT:
+            _, forgotten = self._known.popitem(last=False)
+        return number, is_new, forgotten
 
 
 class Plans:
@@ -21,11 +42,20 @@ class Plans:
         rank: this rank.
         mesh: its connections.
         inputs_everywhere: whether every rank holds the step's inputs.
+        outputs_everywhere: whether every rank is to have its outputs.
     """
 
-    def __init__(self, placement: Placement, rank: int, mesh: Mesh, *, inputs_everywhere: bool) -> None:
+    def __init__(
+        self,
+        placement: Placement,
+        rank: int,
+        mesh: Mesh,
+        *,
+        inputs_everywhere: bool = False,
+        outputs_everywhere: bool = False,
+    ) -> None:
         self._placement, self._rank, self._mesh = placement, rank, mesh
-        self._inputs_everywhere = inputs_everywhere
+        self._inputs_everywhere, self._outputs_everywhere = inputs_everywhere, outputs_everywhere
         self._known: dict[int, RankPlan] = {}
         self._next_tag = 0
 
@@ -56,6 +86,7 @@ class Plans:
             tag=self._next_tag,
             window=window,
             inputs_everywhere=self._inputs_everywhere,
+            outputs_everywhere=self._outputs_everywhere,
         )
         self._next_tag += tags
         self._known[number] = own

@@ -75,6 +75,8 @@ class RankPlan:
         calls: its calls in order.
         outputs: by number of the call, the message that brings an output home; empty elsewhere.
         sends: all messages and signals that it sends.
+        spreads: at a home that passes outputs on to all ranks, the messages for each output's call.
+        spread: on the others of these ranks, by number of the call, the message that brings it.
     """
 
     program: Program
@@ -83,6 +85,8 @@ class RankPlan:
     calls: list[CallPlan] = field(default_factory=list)
     outputs: dict[int, Incoming] = field(default_factory=dict)
     sends: list[Outgoing | Signal] = field(default_factory=list)
+    spreads: list[tuple[int, list[Outgoing]]] = field(default_factory=list)
+    spread: dict[int, Incoming] = field(default_factory=dict)
 
 
 def plan_rank(
@@ -94,6 +98,7 @@ def plan_rank(
     tag: int,
     window: Sequence[int],
     inputs_everywhere: bool,
+    outputs_everywhere: bool,
 ) -> RankPlan:
     """Return what ``rank`` does.
 
@@ -105,13 +110,24 @@ def plan_rank(
         tag: the tag of message 0; each message and each credit has one of its own, the same on all ranks.
         window: the most calls of each node that may have started while the first of them is still needed.
         inputs_everywhere: whether every rank holds the step's inputs, so that none are sent.
+        outputs_everywhere: whether home passes the outputs on to all ranks.
     """
-    return _Planner(programs, program, rank, mesh, tag, window, inputs_everywhere).plan()
+    planner = _Planner(programs, program, rank, mesh, tag, window, inputs_everywhere)
+    own = planner.plan()
+    if outputs_everywhere:
+        planner.spread_outputs()
+    return own
 
 
 def count_tags(programs: Programs, program: Program, window: Sequence[int]) -> int:
     """Return how many tags a plan takes."""
-    return len(programs.messages) + len(find_credits(program, programs.placement, window))
+    credits = len(find_credits(program, programs.placement, window))
+    return len(programs.messages) + credits + len(_output_calls(program))
+
+
+def _output_calls(program: Program) -> list[int]:
+    graph = program.plan.graph
+    return [call for name in graph.outputs for call in program.numbers[graph.index(name)]]
 
 
 class _Planner:
@@ -143,6 +159,20 @@ class _Planner:
         self._post_ahead()
         self._release()
         return self._own
+
+    def spread_outputs(self) -> None:
+        """Have home pass each output on to all other ranks."""
+        own, home = self._own, self._programs.placement.home
+        first = self._tag + len(self._programs.messages) + len(self._credits)
+        for tag, call in enumerate(_output_calls(own.program), first):
+            if self._rank == home:
+                others = [peer for peer in range(self._programs.placement.processes) if peer != home]
+                streams = [Outgoing(self._mesh, peer, tag) for peer in others]
+                own.spreads.append((call, streams))
+                own.sends.extend(streams)
+            else:
+                own.spread[call] = Incoming(self._mesh, home, tag)
+        own.post.extend(own.spread.values())
 
     def _mine(self, kind: ActionKind) -> Iterator[int]:
         own = self._programs[self._rank]

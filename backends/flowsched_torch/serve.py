@@ -13,7 +13,7 @@ import sys
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 from torch.distributed import TCPStore
@@ -28,6 +28,7 @@ from flowsched_torch.devices import Devices
 from flowsched_torch.mesh import Mesh
 from flowsched_torch.plans import Plans
 from flowsched_torch.replicas import build_replicas
+from flowsched_torch.seen import News
 from flowsched_torch.steps import CancelledError, RankStep, Workers
 
 STEP = struct.Struct("<Q?")  # number of the step, whether somebody listens
@@ -100,7 +101,7 @@ class _Rank:
         self._workers: Workers
         self._plans: Plans
         self._seeds: dict[int, tuple[int, list[int]]] = {}
-        self._seen: dict[int, Any] = {}
+        self._seen = News()
 
     def serve(self, payload: bytes) -> None:
         threading.Thread(target=self._hear_alarms, name="alarms", daemon=True).start()
@@ -118,7 +119,7 @@ class _Rank:
             elif frame.kind is Kind.FORGET:
                 self._plans.forget(frame.number)
                 del self._seeds[frame.number]
-                self._seen.pop(frame.number, None)
+                self._seen.forget(frame.number)
             elif frame.kind is Kind.JOIN:
                 self._join(frame.number)
             elif frame.kind is Kind.OVER:
@@ -149,7 +150,7 @@ class _Rank:
         placement = self._job.placement
         store = TCPStore("127.0.0.1", port, None, False, wait_for_workers=False)
         mesh = Mesh(store, self._rank, placement.processes, host="127.0.0.1")
-        self._plans = Plans(placement, self._rank, mesh, inputs_everywhere=False)
+        self._plans = Plans(placement, self._rank, mesh)
         self._orders.send(Kind.JOINED)
 
     def _add_plan(self, frame: Frame) -> None:
@@ -177,15 +178,7 @@ class _Rank:
             self._moving = False
             self._fail(error)
         self._moving = False
-        self._orders.send(Kind.ENDED, frame.number, self._news(frame.number, step))
-
-    def _news(self, plan: int, step: Step) -> bytes:
-        """Return what this rank has seen of outputs, if that is not as in the last step of the plan."""
-        seen = step.seen()
-        if self._seen.get(plan) == seen:
-            return b""
-        self._seen[plan] = seen
-        return pickle.dumps(seen, 5)
+        self._orders.send(Kind.ENDED, frame.number, self._seen.since_last(frame.number, step))
 
     def _note(self, call: int) -> None:
         """Note which call is about to run, -1 for none: the user's code is not ended in the middle."""

@@ -93,6 +93,20 @@ class RankStep:
             raise self._unsendable(call, error, "its output cannot be sent home") from error.__cause__
         stream.release()
 
+    def spread_outputs(self) -> None:
+        """At home: pass the outputs on to all ranks that are to have them."""
+        for call, streams in self._own.spreads:
+            for stream in streams:
+                stream.send(self.outputs[call])
+
+    def take_spread(self) -> dict[int, Batch]:
+        """Elsewhere: wait for the outputs that home passes on; return all by number of the call."""
+        found = {}
+        for call, stream in self._own.spread.items():
+            found[call] = stream.take()
+            stream.release()
+        return found
+
     def _run_call(self, own: CallPlan) -> None:
         step, links = self._step, own.links
         for stream in own.post:

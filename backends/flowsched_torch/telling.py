@@ -76,6 +76,7 @@ class InOrder:
 
     def __init__(self, step: Step, tell: Callable[[CallEnded], None]) -> None:
         self._step, self._tell = step, tell
+        self._lock = threading.Lock()
         self._told: set[int] = set()
         self._early: dict[int, CallEnded] = {}
         self._waiting: dict[int, list[int]] = {}
@@ -88,8 +89,12 @@ class InOrder:
 
     def hear(self, event: CallEnded) -> None:
         """Tell of a call, and of those that waited for it, or keep it until what it reads has been told."""
-        ready = [self._numbers[event.node, event.replica, event.position]]
-        self._early[ready[0]] = event
+        with self._lock:
+            self._hear(self._numbers[event.node, event.replica, event.position], event)
+
+    def _hear(self, call: int, event: CallEnded) -> None:
+        self._early[call] = event
+        ready = [call]
         while ready:
             call = ready.pop()
             made = self._step.program.links[call].producers

@@ -1,0 +1,108 @@
+"""Rank 0 of those that run a session together: it holds inputs and outputs and hears of every failure."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from flowsched.backend import Deployment, Outputs, Step
+from flowsched.events import CallEnded, Event
+from flowsched_torch.control import Frame, Kind
+from flowsched_torch.hub import Hub
+from flowsched_torch.meeting import Meeting, connect_all, own_address
+from flowsched_torch.seen import SeenByPlan
+from flowsched_torch.steps import CancelledError
+from flowsched_torch.telling import InOrder
+from flowsched_torch.together import COUNT, STEP, Together, Ways, say_of
+from flowsched_torch.watching import HomeWatch
+
+
+class HomeRank(Together):
+    """Rank 0."""
+
+    def __init__(self, deployment: Deployment, meeting: Meeting, ways: Ways) -> None:
+        super().__init__(deployment, meeting, ways)
+        self._seen = SeenByPlan()
+        self._ended: InOrder | None = None
+        host = own_address(ways.interface)
+        orders, alarms = connect_all(meeting, host, self._described(), ways.timeout)
+        self._hub = Hub(orders, alarms, ways.timeout)
+        self._watch: HomeWatch = HomeWatch(self._hub, self._lost, self._cut, self._hear_event)
+        try:
+            self._build()
+            self._hear(Kind.READY)
+            self._hub.order(Kind.JOIN)
+            self._join(host)
+            self._hear(Kind.JOINED)
+            self._end_telling()
+            self._hub.order(Kind.DONE)
+        except BaseException as error:
+            self._teller.end()
+            try:
+                self._raise_cause(error)
+            finally:
+                self.close()
+
+    def agree(self, samples: int | None) -> int:
+        """Tell all ranks how many samples the next step has."""
+        if self._watch.failure is not None:
+            raise self._watch.failure
+        agreed = super().agree(samples)
+        self._hub.order(Kind.AGREED, 0, COUNT.pack(agreed))
+        return agreed
+
+    def _run(self, step: Step) -> Outputs:
+        self._raise_if_over()
+        number, plan, settings = self._know(step)
+        listened = self._deployment.observer is not None
+        self._ended = InOrder(step, self._teller.tell) if listened else None
+        self._hub.order(Kind.STEP, number, STEP.pack(step.number, listened, plan, settings))
+        part = self._part_of(number, step, listened)
+        part.begin()
+        part.run_calls()
+        outputs = part.take_outputs()
+        news = self._hear(Kind.ENDED)
+        self._seen.meet(number, step, news)
+        made: list[Any] = [None] * step.plan.table.calls
+        for call, output in outputs.items():
+            made[call] = output
+        collected = step.collect(made)
+        part.spread_outputs()
+        self._hub.order(Kind.DONE, number)
+        part.end()
+        return collected
+
+    def _forget(self, number: int) -> None:
+        self._seen.forget(number)
+
+    def _hear(self, kind: Kind) -> list[bytes]:
+        """Wait until all other ranks have said something, and return what came with it; nothing from this one."""
+        said: dict[int, bytes] = {}
+        while len(said) < self._meeting.size - 1:
+            heard = self._watch.heard.get()
+            if heard is None or self._watch.is_over():
+                raise CancelledError
+            rank, frame = heard
+            if frame.kind is kind:
+                said[rank] = frame.payload
+        return [said[rank] for rank in sorted(said)]
+
+    def _hear_event(self, frame: Frame) -> None:
+        self._tell(pickle.loads(frame.payload))
+
+    def _tell(self, event: Event) -> None:
+        if isinstance(event, CallEnded) and self._ended is not None:
+            self._ended.hear(event)
+        else:
+            self._teller.tell(event)
+
+    def _tell_failure(self, error: BaseException) -> None:
+        self._watch.fail(say_of(error, 0))
+
+    def _tear_down(self) -> None:
+        if self._mesh is not None:
+            self._mesh.close()
+        self._meeting = self._meeting.without_store()
+        self._hub.alarm(Kind.OVER)
+        self._watch.end()
+        self._hub.close()
