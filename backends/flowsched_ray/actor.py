@@ -119,6 +119,21 @@ class ReplicaActor:
 
     def _run(self, head: bytes, fragments: tuple[Any, ...]) -> Any:
         key, number, call, start, stop, *ranges = memoryview(head).cast("q").tolist()
+        step, links = self._enter(key, number, call)
+        batches = [decode(one[3] if type(one) is tuple else one) for one in fragments]
+        output, seconds = self._call(step, links, batches)
+        try:
+            rows = encode_rows(output, start, stop) if stop > start else None
+            size = count_bytes(output)
+            cuts = [encode_rows(output, *cut) for cut in zip(ranges[::2], ranges[1::2], strict=True)]
+        except Exception as error:
+            raise explain_uncut(step, links, error) from error
+        seen = self._find_news(step, links)
+        signal = (seconds, size, seen, rows) if rows is not None or seen else BRIEF.pack(seconds, size)
+        return [signal, *cuts] if cuts else signal
+
+    def _enter(self, key: int, number: int, call: int) -> tuple[Step, Links]:
+        """Return the step that a call belongs to, which begins with its first call here, and the call's links."""
         if self._workers is None:
             self._build()
         known = self._known[key]
@@ -127,23 +142,15 @@ class ReplicaActor:
             self._step_at, self._cancelled = (key, number), False
         if self._cancelled:
             raise SessionError("the step is over")  # which nobody waits for any more
-        step, links = self._step, known.links(call)
+        return self._step, known.links(call)
+
+    def _call(self, step: Step, links: Links, fragments: Sequence[Batch]) -> tuple[Batch, float]:
+        """Return what a call makes of its fragments, and the seconds in the worker."""
         worker = (self._workers or {})[links.node]
         batches = step.join(links, _deal(links, fragments))
         began = time.perf_counter()
         output = step.run(links, worker, batches, self._device, self._is_cancelled)
-        seconds = time.perf_counter() - began
-        try:
-            rows = encode_rows(output, start, stop) if stop > start else None
-            size = count_bytes(output)
-            seen = self._find_news(step, links)
-            signal = (seconds, size, seen, rows) if rows is not None or seen else BRIEF.pack(seconds, size)
-            if not ranges:
-                return signal
-            cuts = zip(ranges[::2], ranges[1::2], strict=True)
-            return [signal, *(encode_rows(output, start, stop) for start, stop in cuts)]
-        except Exception as error:
-            raise _explain_uncut(step, links, error) from error
+        return output, time.perf_counter() - began
 
     def _is_cancelled(self) -> bool:
         self._cancelled = self._cancelled or ray.get_runtime_context().is_canceled()
@@ -174,19 +181,19 @@ class ReplicaActor:
         return time.perf_counter() - began
 
 
-def _deal(links: Links, fragments: Sequence[Any]) -> list[list[Batch]]:
+def _deal(links: Links, fragments: Sequence[Batch]) -> list[Sequence[Batch]]:
     """Return the fragments of each input."""
-    batches = [decode(one[3] if type(one) is tuple else one) for one in fragments]
     if links.slices is not None:
-        return [[batch] for batch in batches]
+        return [[fragment] for fragment in fragments]
     dealt, at = [], 0
     for read in links.reads:
-        dealt.append(batches[at : at + len(read.fragments)])
+        dealt.append(fragments[at : at + len(read.fragments)])
         at += len(read.fragments)
     return dealt
 
 
-def _explain_uncut(step: Step, links: Links, error: Exception) -> OutputError:
+def explain_uncut(step: Step, links: Links, error: Exception) -> OutputError:
+    """Return the error of a call whose output cannot be cut or sent to another process."""
     if isinstance(error, FlowschedError):
         problem, mend = f"its output cannot leave its process: {error}", "Return columns of plain data"
     else:  # out of memory, or what a column of the user's own type raises

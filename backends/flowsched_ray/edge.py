@@ -82,6 +82,22 @@ def decode(crossed: Any) -> Batch:
     return crossed
 
 
+def decode_copy(crossed: Any) -> Batch:
+    """Return the batch that was encoded, in memory of its own."""
+    kind = type(crossed)
+    if kind is np.ndarray:
+        return crossed.copy()
+    if kind is dict:
+        return {key: decode_copy(value) for key, value in crossed.items()}
+    if kind is list:
+        return [decode_copy(one) if type(one) is np.ndarray else one for one in crossed]
+    if kind is Tensor:
+        return _decode_tensor(crossed._replace(bits=crossed.bits.copy()))
+    if kind is Elements:
+        return [decode_copy(one) if type(one) is Tensor else one for one in crossed.elements]
+    return decode(crossed)
+
+
 def count_bytes(batch: Batch) -> int:
     """Return about how many bytes a batch takes in the object store."""
     if isinstance(batch, dict):

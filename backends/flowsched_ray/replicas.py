@@ -153,7 +153,8 @@ class Replicas:
         try:
             return ray.get(ref)
         except ray.exceptions.RayError as error:
-            raise explain_lost_while_built(error, replica.node, replica.index) from error.__cause__
+            found = explain_lost_while_built(error, replica.node, replica.index)
+        raise found  # here, so that its cause stays its own
 
 
 def _find_demands(

@@ -1,0 +1,96 @@
+"""What the actor of one replica does in a compiled graph: calls arrive over channels, not as tasks."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+from flowsched.backend import Seen, pack_error
+from flowsched_ray.actor import CallFailed, ReplicaActor, explain_uncut
+from flowsched_ray.edge import decode_copy, encode_rows
+
+News = tuple[tuple[int, int, Seen], ...]
+"""By node and replica, what was seen of outputs, where that is not as the replica told last."""
+
+
+class Piece(NamedTuple):
+    """What one channel carries: a fragment, or an output.
+
+    Attributes:
+        step: number of the step.
+        news: of the call that made it, and of all calls before it.
+        rows: the rows, as they cross.
+    """
+
+    step: int
+    news: News
+    rows: Any
+
+
+class CompiledActor(ReplicaActor):
+    """One replica whose calls are the tasks of a compiled graph.
+
+    Ray runs these tasks in a thread of its own for as long as the graph is loaded, so that the actor can still
+    be asked to watch out for failures, and told to stop, meanwhile.
+    """
+
+    def __init__(self, packed: bytes, node: str, replica: int, replicas: int) -> None:
+        super().__init__(packed, node, replica, replicas)
+        self._over = threading.Event()
+        self._stopped = False
+        self._failure: bytes | None = None
+
+    def watch(self) -> None:
+        """Return when the session ends; raise as soon as a call of this replica fails.
+
+        Raises:
+            CallFailed: whatever went wrong in the call.
+        """
+        self._over.wait()
+        if self._failure is not None:
+            raise CallFailed(self._failure)
+
+    def stop(self) -> None:
+        """Tell workers that ask that their step is over."""
+        self._stopped = True
+        self._over.set()
+
+    def run_compiled(self, tail: bytes, *pieces: Piece) -> Any:
+        """Run one call and return one piece for each range of rows that is read.
+
+        Args:
+            tail: key of the plan, number of the call, and the ranges.
+            pieces: what it reads: the fragments of its first input in their order, then those of the next.
+
+        Raises:
+            CallFailed: whatever went wrong.
+        """
+        try:
+            return self._run_compiled(tail, pieces)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the driver raises it
+            if self._failure is None:
+                self._failure = pack_error(error)
+            self._over.set()
+            raise CallFailed(self._failure) from None
+
+    def _run_compiled(self, tail: bytes, pieces: tuple[Piece, ...]) -> Any:
+        key, call, *ranges = memoryview(tail).cast("q").tolist()
+        # A channel is written to again in the next step, and not before nobody holds what it carried.
+        batches = [decode_copy(piece.rows) for piece in pieces]
+        number = pieces[0].step
+        news = {report[:2]: report for piece in pieces for report in piece.news}
+        del pieces
+        step, links = self._enter(key, number, call)
+        output, _ = self._call(step, links, batches)
+        try:
+            rows = [encode_rows(output, *cut) for cut in zip(ranges[::2], ranges[1::2], strict=True)]
+        except Exception as error:
+            raise explain_uncut(step, links, error) from error
+        if (seen := self._find_news(step, links)) is not None:
+            news[links.node, links.replica] = links.node, links.replica, seen
+        told = tuple(news.values())
+        made = [Piece(number, told, each) for each in rows] or [Piece(number, told, None)]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def _is_cancelled(self) -> bool:
+        return self._stopped
