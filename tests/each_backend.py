@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,7 +21,7 @@ def backend_named(name: str) -> Iterator[str | Backend]:
     elif name == "ray":
         import ray
 
-        ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="error")
+        ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         try:
             yield name
         finally:

@@ -95,12 +95,17 @@ class Suite:
         """
         return {*threading.enumerate(), *multiprocessing.active_children()}
 
-    def in_a_program(self) -> str:
-        """Return Python that makes ``backend`` and ``options`` in a program of its own, for ``fs.start``."""
+    def in_a_program(self, more: Mapping[str, Any]) -> str:
+        """Return Python that makes ``backend`` and ``options`` in a program of its own, for ``fs.start``.
+
+        Args:
+            more: options of the backend beside those of the suite.
+        """
         if isinstance(self.backend, str):
-            return f"backend, options = {self.backend!r}, {dict(self.options)!r}"
+            return f"backend, options = {self.backend!r}, {dict(self.options) | dict(more)!r}"
         kind = type(self.backend)
-        return f"from {kind.__module__} import {kind.__qualname__} as Kind\nbackend, options = Kind(), {{}}"
+        made = f"Kind(**{dict(more)!r})"
+        return f"from {kind.__module__} import {kind.__qualname__} as Kind\nbackend, options = {made}, {{}}"
 
     @classmethod
     def kind(cls) -> type[Backend]:

@@ -43,8 +43,7 @@ class InterruptTests(Suite):
         self, text: str, folder: Path, worker: str, options: Mapping[str, Any] | None = None
     ) -> Iterator[subprocess.Popen[str]]:
         """Run a program in a process of its own, which does not outlive the test."""
-        more = f"options = {{**options, **{dict(options or {})!r}}}\n"
-        code = _START + self.in_a_program() + "\n" + more + dedent(text)
+        code = _START + self.in_a_program(options or {}) + "\n" + dedent(text)
         with subprocess.Popen(
             [sys.executable, "-c", code, str(folder), worker],
             stdout=subprocess.PIPE,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
+import ray
 
 from flowsched.testing import BackendSuite
 
@@ -14,8 +15,7 @@ from flowsched.testing import BackendSuite
 @pytest.fixture(scope="module", autouse=True)
 def _one_instance() -> Iterator[None]:
     """Ray on this machine, started once; programs of their own join it."""
-    ray: Any = pytest.importorskip("ray")
-    ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     os.environ["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
     yield
     del os.environ["RAY_ADDRESS"]
@@ -26,7 +26,8 @@ class TestRay(BackendSuite):
     """A replica takes about a second to start, so that few are, and few examples are tried."""
 
     backend = "ray"
-    patience = {"grace": 20.0}
+    required = True
+    patience = {"grace": 20.0}  # noqa: RUF012 - the suite only reads it
     cuts = ((1, None), (3, 2))
     widest = 8
     examples = 2

@@ -9,4 +9,5 @@ class TestThreads(BackendSuite):
     """Replicas are cheap here: the suite's own numbers do."""
 
     backend = "threads"
+    required = True
     patience = {"grace": 20.0}  # noqa: RUF012 - the suite only reads it
