@@ -7,6 +7,7 @@ node's batches. Ray Data starts the pools anew in every step.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -41,6 +42,7 @@ def bring_ray_data(job_name: str, folder: str) -> Iterator[Run]:
     job = JOBS[job_name]
     with local_ray(cpus=32):
         ray.data.DataContext.get_current().enable_progress_bars = False
+        logging.getLogger("ray.data").setLevel(logging.WARNING)
 
         def run(prompts: Array) -> Mapping[str, Any]:
             first = next(iter(job.graph)).batch_size or len(prompts)
