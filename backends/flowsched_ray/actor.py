@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import ray
 
@@ -64,6 +64,9 @@ class _Known:
 
 class ReplicaActor:
     """One replica. Ray runs the constructor anew after a loss, so the replica is built when it is first needed."""
+
+    threads: ClassVar[dict[str, int] | None] = None
+    """Threads of the actor beside that in which it is built, by the group of methods that they serve."""
 
     def __init__(self, packed: bytes, node: str, replica: int, replicas: int) -> None:
         self._packed = packed

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from flowsched.backend import Backend, Deployment, Running
+from flowsched.backend import Backend, Deployment, Feature, Running
+from flowsched.backend.features import refuse_lacking
 from flowsched.errors import BackendError
 from flowsched_ray.options import Options
 
-if TYPE_CHECKING:
-    from flowsched_ray.running import RayRunning
-
 _LEAST = (2, 60)
 _INSTALL = 'pip install "flowsched[ray]"'
+LACKS_COMPILED = frozenset({Feature.AFTER, Feature.OBSERVER})
 _SHARE = 0.3  # of the object store's capacity, that outputs may take by default
 
 
@@ -42,6 +41,10 @@ class RayBackend(Backend):
         max_restarts: how often a replica that was lost is restarted (its constructor runs again); -1 for always.
         max_task_retries: how often a call whose replica was lost is run again; -1 for always. Without it, a call
             whose replica is lost fails its step, and a restarted replica serves later sessions' steps only.
+        compiled: whether each plan becomes one Ray compiled graph, which costs seconds once and then about half of
+            what tasks cost. All calls of a step must fit at once: a graph holds none back for ``max_in_flight`` or
+            ``max_bytes``. One graph is loaded at a time, so that steps should be of one size. Nodes ``after``
+            others, observers and restarts are not to be had; inputs are copied once by who reads them.
         max_bytes: the most bytes of outputs in the object store that are still read at once; by default 30 % of
             the store. A call that makes more on its own still runs.
         start_timeout: seconds that Ray may take to place and start one more replica, before it is an error.
@@ -66,6 +69,7 @@ class RayBackend(Backend):
         runtime_env: Mapping[str, Any] | None = None,
         max_restarts: int | Mapping[str, int] = 0,
         max_task_retries: int | Mapping[str, int] = 0,
+        compiled: bool = False,
         max_bytes: int | None = None,
         start_timeout: float = 120.0,
         grace: float = 0.5,
@@ -83,30 +87,41 @@ class RayBackend(Backend):
         _refuse_no_number("grace", grace, "seconds", least=0)
         self._max_bytes, self._start_timeout, self._grace = max_bytes, start_timeout, grace
         self._log_to_driver = log_to_driver
+        self._compiled = compiled
+        if compiled:
+            _refuse_restarts(max_restarts)
 
     def start(self, deployment: Deployment) -> Running:
         """Connect to Ray, refuse what it cannot hold, and build all replicas in parallel."""
         self._options.refuse_unknown([node.name for node in deployment.graph.owners()])
+        if self._compiled:
+            refuse_lacking("ray with compiled=True", LACKS_COMPILED, deployment.graph, deployment.observer)
         if (problem := self.problem()) is not None:
             raise BackendError(problem)
         return self._start(deployment)
 
-    def _start(self, deployment: Deployment) -> RayRunning:
+    def _start(self, deployment: Deployment) -> Running:
         import ray
 
+        from flowsched_ray.actor import ReplicaActor
+        from flowsched_ray.compiled_actor import CompiledActor
+        from flowsched_ray.compiled_running import CompiledRunning
         from flowsched_ray.connection import connect
         from flowsched_ray.replicas import Replicas
         from flowsched_ray.running import RayRunning
 
         disconnect = connect(self._address, self._log_to_driver)
         try:
-            replicas = Replicas(deployment, self._options, self._start_timeout)
+            kind = CompiledActor if self._compiled else ReplicaActor
+            replicas = Replicas(deployment, self._options, self._start_timeout, kind)
             resources: Any = ray.cluster_resources
             store = resources().get("object_store_memory", float("inf"))
             room = _SHARE * store if self._max_bytes is None else self._max_bytes
         except BaseException:
             disconnect()
             raise
+        if self._compiled:
+            return CompiledRunning(replicas, room=room, grace=self._grace, disconnect=disconnect)
         return RayRunning(replicas, deployment, room=room, grace=self._grace, disconnect=disconnect)
 
     @classmethod
@@ -129,6 +144,15 @@ class RayBackend(Backend):
         if found is None:
             return {}
         return {"ray": found}
+
+
+def _refuse_restarts(max_restarts: int | Mapping[str, int]) -> None:
+    given = max_restarts.values() if isinstance(max_restarts, Mapping) else [max_restarts]
+    if any(given):
+        raise BackendError(
+            f"max_restarts is {max_restarts!r} and compiled is True, and Ray restarts no actor of a compiled "
+            "graph. Leave one of them out"
+        )
 
 
 def _ray_version() -> str | None:

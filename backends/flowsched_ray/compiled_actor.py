@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+import ray
 
 from flowsched.backend import Seen, pack_error
 from flowsched_ray.actor import CallFailed, ReplicaActor, explain_uncut
@@ -34,12 +36,17 @@ class CompiledActor(ReplicaActor):
     be asked to watch out for failures, and told to stop, meanwhile.
     """
 
+    threads: ClassVar[dict[str, int] | None] = {"watch": 1, "stop": 1}
+
     def __init__(self, packed: bytes, node: str, replica: int, replicas: int) -> None:
         super().__init__(packed, node, replica, replicas)
         self._over = threading.Event()
+        self._idle = threading.Event()
+        self._idle.set()
         self._stopped = False
         self._failure: bytes | None = None
 
+    @ray.method(concurrency_group="watch")
     def watch(self) -> None:
         """Return when the session ends; raise as soon as a call of this replica fails.
 
@@ -50,10 +57,12 @@ class CompiledActor(ReplicaActor):
         if self._failure is not None:
             raise CallFailed(self._failure)
 
-    def stop(self) -> None:
-        """Tell workers that ask that their step is over."""
+    @ray.method(concurrency_group="stop")
+    def stop(self, grace: float) -> None:
+        """Tell a worker that asks that its step is over, and wait for it as long as the grace time."""
         self._stopped = True
         self._over.set()
+        self._idle.wait(grace)
 
     def run_compiled(self, tail: bytes, *pieces: Piece) -> Any:
         """Run one call and return one piece for each range of rows that is read.
@@ -65,6 +74,7 @@ class CompiledActor(ReplicaActor):
         Raises:
             CallFailed: whatever went wrong.
         """
+        self._idle.clear()
         try:
             return self._run_compiled(tail, pieces)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the driver raises it
@@ -72,6 +82,8 @@ class CompiledActor(ReplicaActor):
                 self._failure = pack_error(error)
             self._over.set()
             raise CallFailed(self._failure) from None
+        finally:
+            self._idle.set()
 
     def _run_compiled(self, tail: bytes, pieces: tuple[Piece, ...]) -> Any:
         key, call, *ranges = memoryview(tail).cast("q").tolist()

@@ -22,7 +22,7 @@ def explain_lost_while_built(error: BaseException, node: str, replica: int) -> B
     own = carried_error(error)
     if own is not None:
         return own
-    lost = ReplicaLostError(_say_lost(error), "Its constructor ended the process", node=node, replica=replica)
+    lost = ReplicaLostError(say_lost(error), "Its constructor ended the process", node=node, replica=replica)
     lost.__cause__ = error
     return lost
 
@@ -54,7 +54,7 @@ def explain(error: rx.RayError, step: Step, signals: Mapping[int, Any]) -> BaseE
     if own is not None:
         return own
     if isinstance(found, _LOST):
-        lost = ReplicaLostError(_say_lost(found), _mend(found), **step.place(call))
+        lost = ReplicaLostError(say_lost(found), _mend(found), **step.place(call))
         lost.__cause__ = found
         return lost
     cause = getattr(found, "cause", None) or found
@@ -85,7 +85,8 @@ def error_of(ref: Any) -> rx.RayError | None:
     return None
 
 
-def _say_lost(error: BaseException) -> str:
+def say_lost(error: BaseException) -> str:
+    """Return what Ray says of how an actor was lost."""
     lines = [line.strip() for line in str(error).splitlines()]
     told = [line for line in lines if line and not line.startswith(_DETAIL)]
     return " ".join(told).removesuffix(".") or type(error).__name__

@@ -8,11 +8,12 @@ from typing import Any
 
 import ray
 
-from flowsched.backend import Seen, Step
+from flowsched.backend import Step
 from flowsched.batch import Batch
 from flowsched_ray.actor import BRIEF, Signal
 from flowsched_ray.edge import count_bytes, decode, encode_rows
 from flowsched_ray.submission import Slice, Submission
+from flowsched_ray.told import Told
 
 _INLINE = (
     65_536  # bytes up to which Ray sends an argument along with a call; above, it is put once for all readers
@@ -26,16 +27,14 @@ class Flight:
         step: the step.
         submission: its plan as it is submitted.
         head: how the heads of its calls begin.
-        told: by node and replica, what each replica told last of what it makes; it outlives the step.
+        told: what replicas told of what they make; it outlives the step.
 
     Attributes:
         signals: refs of the signals of the calls that were submitted, by their number.
         sizes: by node, the most bytes that a row of its output took.
     """
 
-    def __init__(
-        self, step: Step, submission: Submission, head: bytes, told: dict[tuple[int, int], Seen]
-    ) -> None:
+    def __init__(self, step: Step, submission: Submission, head: bytes, told: Told) -> None:
         self.step = step
         self.submission = submission
         self.signals: dict[int, Any] = {}
@@ -69,7 +68,7 @@ class Flight:
         else:
             seconds, size, seen, batch = signal
             if seen is not None:
-                self._told[links.node, links.replica] = seen
+                self._told.take(links.node, links.replica, seen)
             if links.is_output:
                 self._outputs[call] = decode(batch)
         if size > self.sizes.get(links.node, 0.0) * links.made:
@@ -91,18 +90,8 @@ class Flight:
     def _finish(self) -> Sequence[Batch]:
         """Let go of everything but the outputs, once what all replicas made has been compared."""
         self._slots = []
-        for node, calls in self.submission.first_calls.items():
-            found = [self._told[node, replica] for replica in calls]
-            first = found[0].structure
-            if any(seen.uneven or seen.structure != first for seen in found):
-                self._compare(node)
+        self._told.compare(self.step, self.submission.first_calls)
         return self._outputs
-
-    def _compare(self, node: int) -> None:
-        name = self.step.plan.graph.nodes[node].name
-        for replica, call in self.submission.first_calls[node].items():
-            if (seen := self._told.get((node, replica))) is not None:
-                self.step.meet({name: Seen(seen.structure, call, seen.uneven)})
 
     def _submit_all(self) -> None:
         slots, head, signals = self._slots, self._head, self.signals

@@ -8,11 +8,12 @@ from typing import Any
 
 import ray
 
-from flowsched.backend import Gates, Seen, Step
+from flowsched.backend import Gates, Step
 from flowsched.batch import Batch
 from flowsched_ray.actor import Signal
 from flowsched_ray.flight import Flight
 from flowsched_ray.submission import Entry, Submission
+from flowsched_ray.told import Told
 
 _LOOKS = 0.1  # seconds after which somebody who waits for signals looks up
 
@@ -36,7 +37,7 @@ class HeldFlight(Flight):
         step: Step,
         submission: Submission,
         head: bytes,
-        told: dict[tuple[int, int], Seen],
+        told: Told,
         *,
         row_bytes: Sequence[float],
         room: float,

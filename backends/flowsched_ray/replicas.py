@@ -42,16 +42,29 @@ class Replica:
 class Replicas:
     """All actors of a session, with the placement groups that hold them. Nothing is left if making it fails.
 
+    Args:
+        deployment: what is to be brought up.
+        options: what its replicas ask for.
+        patience: seconds that Ray may take to place and start one more.
+        kind: class of the actors.
+
     Raises:
         CapacityError: the cluster cannot hold them, or did not start them in time.
         BuildError: a constructor raised; its exception is the cause.
         ReplicaLostError: an actor died while it was built.
     """
 
-    def __init__(self, deployment: Deployment, options: Options, patience: float) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        options: Options,
+        patience: float,
+        kind: type[ReplicaActor] = ReplicaActor,
+    ) -> None:
         self.all: list[Replica] = []
         self._groups: list[Any] = []
         self._patience = patience
+        self._kind = kind
         owners = [node.name for node in deployment.graph.owners()]
         self._options = {node: options.of(node, owners) for node in owners}
         grouped = list(options.groups(owners))
@@ -106,7 +119,9 @@ class Replicas:
         return places
 
     def _start(self, deployment: Deployment, places: Mapping[tuple[str, int], Any]) -> None:
-        kind = ray.remote(ReplicaActor)
+        remote: Any = ray.remote
+        threads = self._kind.threads
+        kind = remote(self._kind) if threads is None else remote(concurrency_groups=threads)(self._kind)
         graph, binding = deployment.graph, deployment.binding
         for node, count in deployment.replicas.items():
             own = Binding({node: binding.models[node]}, binding.nodes)

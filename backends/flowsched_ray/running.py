@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -12,47 +11,24 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from flowsched.backend import Deployment, Outputs, Running, Seen, Step
+from flowsched.backend import Deployment, Outputs, Running, Step
 from flowsched.errors import SessionError
 from flowsched.events import CallEnded
-from flowsched.graph.topology import topological_order
 from flowsched_ray.actor import PREFIX
-from flowsched_ray.edge import count_bytes
 from flowsched_ray.failures import explain
 from flowsched_ray.flight import Flight
 from flowsched_ray.holding import HeldFlight
+from flowsched_ray.lessons import Lesson, Lessons
 from flowsched_ray.replicas import Replicas, prepare_call
 from flowsched_ray.submission import Submission, make_submission
 from flowsched_ray.telling import Telling
+from flowsched_ray.told import Told
 
-_KEPT_PLANS = 16
 _SMALL = 32_768  # bytes of a call's output that Ray brings to the driver anyway, and that are cheaper read than not
 
 
-class _Lesson:
-    """A plan that the actors have learnt, and what the driver keeps of it.
-
-    Attributes:
-        plan: the plan.
-        key: its key in the actors.
-        ref: the plan and the session's seed, in the object store.
-        small: the nodes whose signals carry rows in ``submission``.
-    """
-
-    def __init__(self, key: int, step: Step) -> None:
-        program, self.plan, self.key = step.program, step.plan, key
-        self.ref: Any = ray.put((step.plan, step.seed))
-        self.order = topological_order(self.plan.graph)
-        self.calls = [len(own) for own in program.numbers]
-        self.without_after = not program.awaited
-        made = [[program.links[call].made for call in own] for own in program.numbers]
-        self.rows, self.most_rows = [sum(own) for own in made], [max(own, default=0) for own in made]
-        self.small: frozenset[int] | None = None
-        self.submission: Submission
-
-
 class RayRunning(Running):
-    """Live actors.
+    """Live actors whose calls are tasks.
 
     Args:
         replicas: the actors.
@@ -76,10 +52,9 @@ class RayRunning(Running):
         self._room = room
         self._grace = grace
         self._disconnect = disconnect
-        self._lessons: OrderedDict[int, _Lesson] = OrderedDict()
-        self._taught = 0
+        self._lessons = Lessons(replicas)
         self._row_bytes: dict[int, float] = {}
-        self._told: dict[tuple[int, int], Seen] = {}
+        self._told = Told()
         self._busy: list[Any] = []
         self._flight: Flight | None = None
         self._lock = threading.Lock()
@@ -128,12 +103,14 @@ class RayRunning(Running):
             self._disconnect()
 
     def _make_flight(self, step: Step, stack: ExitStack) -> Flight:
-        lesson = self._teach(step)
-        row_bytes = self._guess_row_bytes(step, lesson)
+        lesson = self._lessons.teach(step)
+        row_bytes = lesson.guess_row_bytes(step, self._row_bytes)
         head = PREFIX.pack(lesson.key, step.number)
         if self._observer is None and self._may_fly(step, lesson, row_bytes):
-            submission = self._submission(step, lesson, row_bytes)
-            return Flight(step, submission, head, self._told)
+            small = frozenset(
+                node for node, each in enumerate(row_bytes) if each * lesson.most_rows[node] <= _SMALL
+            )
+            return Flight(step, self._submission(step, lesson, small), head, self._told)
         telling = None if self._observer is None else stack.enter_context(Telling(self._observer))
 
         def tell(call: int, seconds: float) -> None:
@@ -144,7 +121,7 @@ class RayRunning(Running):
             if telling is not None:
                 telling.raise_error()
 
-        submission = self._submission(step, lesson, None)
+        submission = self._submission(step, lesson, frozenset())
         return HeldFlight(
             step,
             submission,
@@ -156,55 +133,25 @@ class RayRunning(Running):
             tell=tell,
         )
 
-    def _may_fly(self, step: Step, lesson: _Lesson, row_bytes: Sequence[float]) -> bool:
+    def _may_fly(self, step: Step, lesson: Lesson, row_bytes: Sequence[float]) -> bool:
         """Whether all calls of the step may be submitted at once."""
         return (
-            lesson.without_after
+            not step.program.awaited
             and all(calls <= most for calls, most in zip(lesson.calls, step.window, strict=True))
             and sum(map(operator.mul, lesson.rows, row_bytes)) <= self._room
         )
 
-    def _guess_row_bytes(self, step: Step, lesson: _Lesson) -> list[float]:
-        """Return, by node, the bytes of a row: as learnt in former steps, else as those of its largest input."""
-        graph = step.plan.graph
-        known = {
-            name: count_bytes(batch) / max(1, step.plan.samples)
-            for name, batch in zip(graph.sources, step.inputs, strict=True)
-        }
-        for index in lesson.order:
-            node = graph.nodes[index]
-            learnt = self._row_bytes.get(index)
-            known[node.name] = max(known[name] for name in node.inputs) if learnt is None else learnt
-        return [known[node.name] for node in graph]
-
-    def _submission(self, step: Step, lesson: _Lesson, row_bytes: Sequence[float] | None) -> Submission:
-        """Return the step's plan as it is submitted: signals carry rows where calls make few bytes."""
-        small = frozenset(
-            node for node, each in enumerate(row_bytes or ()) if each * lesson.most_rows[node] <= _SMALL
-        )
-        if lesson.small != small:
-            lesson.small = small
-            lesson.submission = make_submission(
+    def _submission(self, step: Step, lesson: Lesson, small: frozenset[int]) -> Submission:
+        """Return the step's plan as it is submitted: signals of ``small`` nodes carry rows."""
+        if lesson.submission is None or lesson.submission[0] != small:
+            replicas, ref = self._replicas, lesson.ref
+            submission = make_submission(
                 step.program,
-                lambda node, index, objects: prepare_call(self._replicas[node, index], objects, lesson.ref),
+                lambda node, index, objects: prepare_call(replicas[node, index], objects, ref),
                 small,
             )
-        return lesson.submission
-
-    def _teach(self, step: Step) -> _Lesson:
-        """Return what the actors know of the step's plan; those that have not learnt it do so first."""
-        lesson = self._lessons.get(id(step.plan))
-        if lesson is not None:
-            self._lessons.move_to_end(id(step.plan))
-            return lesson
-        forgotten = None
-        if len(self._lessons) >= _KEPT_PLANS:
-            forgotten = self._lessons.popitem(last=False)[1].key
-        lesson = self._lessons[id(step.plan)] = _Lesson(self._taught, step)
-        self._taught += 1
-        for replica in self._replicas.all:
-            replica.actor.learn.remote(lesson.key, lesson.ref, forgotten)
-        return lesson
+            lesson.submission = small, submission
+        return lesson.submission[1]
 
     def _end_failed(self, flight: Flight, error: BaseException) -> BaseException:
         """Return what a step ends with, once no call of it is begun any more."""

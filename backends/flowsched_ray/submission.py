@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flowsched.backend import Program
+from flowsched_ray.ranges import Range, all_fragments, find_ranges
+from flowsched_ray.told import FirstCalls, find_first_calls
 
-Range = tuple[int, int]
 Submit = Callable[..., Any]
 
 
@@ -62,14 +63,14 @@ class Submission:
         slots: number of slots.
         sources: by slot, rows of a source.
         readers: by slot, how often calls read it.
-        first_calls: by index of a node that has calls and index of the replica, the first call of it there.
+        first_calls: the first call of each node in each replica.
     """
 
     entries: Sequence[Entry]
     slots: int
     sources: Mapping[int, Slice]
     readers: Sequence[int]
-    first_calls: Mapping[int, Mapping[int, int]]
+    first_calls: FirstCalls
 
 
 def make_submission(
@@ -82,7 +83,7 @@ def make_submission(
         prepare: returns what submits a call: ``prepare(owner, replica, objects)``.
         small: indices of nodes whose outputs are so small that a signal carries one of the ranges.
     """
-    wanted = _find_ranges(program)
+    wanted = find_ranges(program)
     carried = _take_carried(program, wanted, small)
     slots, places = _number_slots(program, wanted, carried)
     sequence = np.argsort(program.plan.table.sequence, kind="stable").tolist()
@@ -111,19 +112,7 @@ def make_submission(
             done_with=tuple(slot for slot in dict.fromkeys(reads) if last_reader.get(slot) == call),
         )
         entries.append(entry)
-    first_calls: dict[int, dict[int, int]] = {}
-    for entry in entries:
-        first_calls.setdefault(entry.node, {}).setdefault(program.links[entry.call].replica, entry.call)
-    return Submission(entries, slots, sources, readers, first_calls)
-
-
-def _find_ranges(program: Program) -> dict[int, list[Range]]:
-    """Return, by call, the distinct ranges of its rows that others read."""
-    found: dict[int, dict[Range, None]] = {}
-    for producer, start, stop in _all_fragments(program):
-        if producer >= 0:
-            found.setdefault(producer, {})[start, stop] = None
-    return {call: sorted(ranges) for call, ranges in found.items()}
+    return Submission(entries, slots, sources, readers, find_first_calls(program))
 
 
 def _take_carried(
@@ -145,12 +134,6 @@ def _take_carried(
     return carried
 
 
-def _all_fragments(program: Program) -> Iterator[tuple[int, int, int]]:
-    for links in program.links:
-        for read in links.reads:
-            yield from read.fragments
-
-
 def _number_slots(
     program: Program, wanted: Mapping[int, Sequence[Range]], carried: Mapping[int, Range]
 ) -> tuple[int, dict[tuple[int, int, int], int]]:
@@ -165,7 +148,7 @@ def _number_slots(
         for start, stop in wanted.get(call, ()):
             places[call, start, stop] = slot
             slot += 1
-    for fragment in _all_fragments(program):
+    for fragment in all_fragments(program):
         if fragment not in places:
             places[fragment] = slot
             slot += 1

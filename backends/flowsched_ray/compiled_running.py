@@ -1,0 +1,221 @@
+"""The session's running side in which each step is one execution of a compiled graph."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+import ray
+from ray.exceptions import RayActorError
+
+from flowsched.backend import Outputs, Running, Step
+from flowsched.batch import Batch
+from flowsched.errors import BackendError, CapacityError, ReplicaLostError, SessionError
+from flowsched_ray.compiled_actor import Piece
+from flowsched_ray.compiled_graph import CompiledGraph, silent
+from flowsched_ray.edge import decode_copy, encode_rows
+from flowsched_ray.failures import carried_error, say_lost
+from flowsched_ray.lessons import Lesson, Lessons
+from flowsched_ray.replicas import Replica, Replicas
+from flowsched_ray.told import Told
+
+_FOR_EVER = -1  # Ray would else give a step ten seconds
+_PATIENCE = 5.0  # seconds that are given to what ends as soon as the actors are dead
+
+
+class _Ended(NamedTuple):
+    """A step has ended: what came out, or what Ray raised."""
+
+    pieces: list[Piece]
+    error: BaseException | None
+
+
+class _Failed(NamedTuple):
+    """A replica has told of a failure, or was lost; or, without one, the session was closed."""
+
+    replica: Replica | None
+    error: BaseException | None
+
+
+class CompiledRunning(Running):
+    """Live actors in which a compiled graph is loaded, one for one plan at a time.
+
+    A thread of its own waits for the graph's outputs. Each actor is also watched by a task that ends when a call
+    fails in it or it dies, which the graph itself would tell late or never.
+
+    Args:
+        replicas: the actors.
+        room: bytes that the outputs of all calls of a step may take.
+        grace: seconds that closing gives workers which a failure left in the middle of a call.
+        disconnect: ends the session's hold on the connection to Ray.
+    """
+
+    def __init__(
+        self, replicas: Replicas, *, room: float, grace: float, disconnect: Callable[[], None]
+    ) -> None:
+        self._replicas = replicas
+        self._room = room
+        self._grace = grace
+        self._disconnect = disconnect
+        self._lessons = Lessons(replicas)
+        self._graph: CompiledGraph | None = None
+        self._told = Told()
+        self._events: SimpleQueue[_Ended | _Failed] = SimpleQueue()
+        self._reader: threading.Thread | None = None
+        self._failed = False
+        self._lock = threading.Lock()
+        self._closed = False
+        for replica in replicas.all:
+            watched = replica.actor.watch.remote().future()
+            watched.add_done_callback(self._notice(replica))
+
+    def run(self, step: Step) -> Outputs:
+        """Execute one step; see :meth:`flowsched.backend.Running.run`.
+
+        Raises:
+            CapacityError: the plan's calls do not all fit at once.
+        """
+        if self._closed:
+            raise SessionError(f"the session was closed before step {step.number} began")
+        if not step.plan.table.calls:
+            return step.collect([])
+        lesson = self._lessons.teach(step)
+        row_bytes = lesson.guess_row_bytes(step, {})
+        self._refuse_unfit(step, lesson, row_bytes)
+        try:
+            graph = self._load(step, lesson, max(row_bytes))
+            outputs = self._execute(step, graph)
+        except BaseException:
+            self._failed = True
+            raise
+        return step.collect(outputs)
+
+    def close(self) -> None:
+        """Unload the graph and kill the actors; workers in the middle of a call are given the grace time."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._events.put(_Failed(None, None))
+        if not ray.is_initialized():
+            return  # the user has shut Ray down, and with it everything
+        try:
+            stopped = [replica.actor.stop.remote(self._grace) for replica in self._replicas.all]
+            ray.wait(stopped, num_returns=len(stopped), timeout=self._grace + 1.0, fetch_local=False)
+        finally:
+            self._unload()
+            self._lessons.clear()
+            self._disconnect()
+
+    def _unload(self) -> None:
+        graph, self._graph = self._graph, None
+        with silent():
+            if graph is not None and not self._failed:
+                graph.unload()
+            self._replicas.end()
+            if graph is not None:
+                graph.unload()
+        if self._reader is not None:
+            self._reader.join(_PATIENCE)
+
+    def _load(self, step: Step, lesson: Lesson, row_bytes: float) -> CompiledGraph:
+        """Return the graph of the step's plan, loaded in place of that of another."""
+        graph = self._graph
+        if graph is not None and graph.program.plan is step.plan:
+            return graph
+        if graph is not None:
+            with silent():
+                graph.unload()
+            self._graph = None
+        replicas = self._replicas
+        try:
+            self._graph = CompiledGraph(
+                step.program, lesson.key, lambda node, index: replicas[node, index].actor, row_bytes
+            )
+        except (ValueError, NotImplementedError) as error:
+            raise BackendError(
+                f"Ray cannot compile this plan: {error}. Leave compiled=True out to run it as tasks"
+            ) from error
+        return self._graph
+
+    def _execute(self, step: Step, graph: CompiledGraph) -> Sequence[Batch]:
+        pieces = [
+            Piece(step.number, (), encode_rows(step.inputs[source], start, stop))
+            for source, start, stop in graph.slices
+        ]
+        refs = graph.execute(pieces)
+        self._reader = threading.Thread(
+            target=_read, args=(refs, self._events), name="flowsched-ray-reader", daemon=True
+        )
+        self._reader.start()
+        event = self._events.get()
+        if isinstance(event, _Failed) or event.error is not None:
+            raise self._explain(step, event)
+        self._reader.join()
+        outputs: list[Batch] = [None] * step.plan.table.calls
+        for call, piece in zip(graph.outputs, event.pieces, strict=True):
+            for node, replica, seen in piece.news:
+                self._told.take(node, replica, seen)
+            if step.program.links[call].is_output:
+                outputs[call] = decode_copy(piece.rows)
+        self._told.compare(step, graph.first_calls)
+        return outputs
+
+    def _explain(self, step: Step, event: _Ended | _Failed) -> BaseException:
+        """Return what a step ends with."""
+        error, replica = event.error, event.replica if isinstance(event, _Failed) else None
+        if error is None or self._closed:
+            return SessionError(f"the session was closed in the middle of step {step.number}")
+        if replica is None and carried_error(error) is None:
+            event = self._await_cause(event)  # a channel has broken, since an actor has died
+            error, replica = event.error or error, event.replica if isinstance(event, _Failed) else None
+        own = carried_error(error)
+        if own is not None:
+            return own
+        if replica is not None and isinstance(error, RayActorError):
+            lost = ReplicaLostError(say_lost(error), node=replica.node, replica=replica.index)
+            lost.__cause__ = error
+            return lost
+        return error
+
+    def _await_cause(self, event: _Ended | _Failed) -> _Ended | _Failed:
+        try:
+            return self._events.get(timeout=_PATIENCE)
+        except Exception:  # noqa: BLE001 - nobody tells why
+            return event
+
+    def _notice(self, replica: Replica) -> Callable[[Any], None]:
+        events = self._events
+
+        def ended(future: Any) -> None:
+            error = future.exception()
+            if error is not None:
+                events.put(_Failed(replica, error))
+
+        return ended
+
+    def _refuse_unfit(self, step: Step, lesson: Lesson, row_bytes: Sequence[float]) -> None:
+        for node, calls, most in zip(step.plan.graph, lesson.calls, step.window, strict=True):
+            if calls > most:
+                raise CapacityError(
+                    f"node {node.name!r} has {calls} calls, of which {most} may be in flight, and a compiled graph "
+                    f"holds none back. Give max_in_flight={calls} or more, or leave compiled=True out"
+                )
+        total = sum(rows * each for rows, each in zip(lesson.rows, row_bytes, strict=True))
+        if total > self._room:
+            raise CapacityError(
+                f"the outputs of all calls take about {total:.3g} bytes, and max_bytes is {self._room:.3g}. "
+                "Raise max_bytes, run fewer samples a step, or leave compiled=True out"
+            )
+
+
+def _read(refs: Sequence[Any], events: SimpleQueue[_Ended | _Failed]) -> None:
+    """Wait for all outputs of a step."""
+    try:
+        pieces = [ref.get(timeout=_FOR_EVER) for ref in refs]
+    except BaseException as error:  # noqa: BLE001 - the thread that runs the step raises it
+        events.put(_Ended([], error))
+    else:
+        events.put(_Ended(pieces, None))
