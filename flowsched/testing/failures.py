@@ -107,6 +107,14 @@ class FailureTests(Suite):
             self.run(one_node(2, 2), {"a": worker}, {"x": np.arange(8)})
         assert type(caught.value.__cause__) is kind
 
+    def test_a_replica_makes_no_further_call_after_one_that_failed(self, meeting: Path) -> None:
+        models = {"a": partial(meetings.raise_at_with_a_mark, bad=2, folder=meeting)}
+        with self.start(one_node(1, 2), models) as session:
+            with pytest.raises(WorkerError, match="2 is bad"):
+                session.run({"x": np.arange(12)})
+            time.sleep(0.1)  # whoever goes on would do so now
+        assert meetings.arrivals(meeting, "called") == 2
+
     @pytest.mark.parametrize("bad", [0, 2])
     def test_one_constructor_that_raises_fails_the_start(self, bad: int) -> None:
         with pytest.raises(BuildError) as caught:

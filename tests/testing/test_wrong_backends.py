@@ -96,6 +96,7 @@ EXPECTED: Mapping[str, set[str]] = {
         "test_workers_that_ask_learn_that_their_step_has_failed",
         "test_the_first_failure_is_the_one_that_is_raised",
         "test_even_exceptions_that_end_programs_are_told_as_failures_of_a_worker",
+        "test_a_replica_makes_no_further_call_after_one_that_failed",
         "test_a_failure_deep_in_the_graph_ends_what_waits_for_it",
         "test_a_failure_ends_what_comes_after_it",
     },

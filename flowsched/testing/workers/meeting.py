@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import flowsched as fs
-from flowsched.testing.workers.failing import UserError, die
+from flowsched.testing.workers.failing import UserError, die, raise_at
 
 _LONG = 30.0  # seconds that a worker is busy which nobody releases
 
@@ -93,6 +93,12 @@ def raise_when_held(_: Any, folder: Path, count: int) -> Any:
     """Raise once ``count`` workers are held."""
     wait_for_arrivals(folder, "held", count)
     raise UserError("now")
+
+
+def raise_at_with_a_mark(numbers: Any, bad: int, folder: Path) -> Any:
+    """Leave a mark for each call, and raise in that of one sample."""
+    arrive(folder, "called")
+    return raise_at(numbers, bad)
 
 
 def raise_in_turn(_: Any, context: fs.Context, folder: Path) -> Any:
