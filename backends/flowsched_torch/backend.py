@@ -88,9 +88,13 @@ class TorchBackend(Backend):
 
         return LocalRanks(deployment, placement, self._devices, forking, self._grace, self._timeout)
 
+    def is_home(self) -> bool:
+        """Return whether this is rank 0, or the program that has started the ranks."""
+        return self._way() == "local" or _rank_here() == 0
+
     def needs_inputs(self) -> bool:
         """Return whether this rank must give the inputs of each step."""
-        return self._inputs == "all" or self._way() == "local" or _rank_here() == 0
+        return self._inputs == "all" or self.is_home()
 
     @classmethod
     def problem(cls) -> str | None:
