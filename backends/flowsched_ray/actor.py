@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import struct
 import time
 from collections.abc import Callable, Sequence
@@ -78,6 +79,15 @@ class ReplicaActor:
         self._told: dict[str, Seen] = {}
         self._cancelled = False  # whether a worker has learnt that its step is over
 
+    def begin(self, packed: bytes, node: str, replica: int, replicas: int) -> None:
+        """Be another replica, of another session."""
+        type(self).__init__(self, packed, node, replica, replicas)
+
+    def forget(self) -> None:
+        """Let go of the replica and of all that came with its session."""
+        self.begin(b"", "", 0, 0)
+        gc.collect()
+
     def arrive(self) -> None:
         """Answer, which an actor does as soon as it has been placed and its process runs."""
 
@@ -111,6 +121,7 @@ class ReplicaActor:
         try:
             return self._run(head, fragments)
         except BaseException as error:  # noqa: BLE001 - likewise
+            self._cancelled = True  # calls of the step that were submitted ahead are not made
             raise CallFailed(pack_error(error)) from None
 
     def run_or_learn(self, head: bytes, lesson: Sequence[Any], *fragments: Any) -> Any:

@@ -18,6 +18,7 @@ from flowsched_ray.actor import ReplicaActor
 from flowsched_ray.capacity import Demand, look_at_cluster, refuse_too_much, say_refusal
 from flowsched_ray.failures import explain_lost_while_built
 from flowsched_ray.options import NodeOptions, Options
+from flowsched_ray.processes import Processes
 
 _LEAST = {"CPU": 0.001}  # a bundle of a placement group must ask for something
 
@@ -46,6 +47,7 @@ class Replicas:
         deployment: what is to be brought up.
         options: what its replicas ask for.
         patience: seconds that Ray may take to place and start one more.
+        processes: where actors come from and go to.
         kind: class of the actors.
 
     Raises:
@@ -59,12 +61,13 @@ class Replicas:
         deployment: Deployment,
         options: Options,
         patience: float,
+        processes: Processes,
         kind: type[ReplicaActor] = ReplicaActor,
     ) -> None:
         self.all: list[Replica] = []
         self._groups: list[Any] = []
         self._patience = patience
-        self._kind = kind
+        self._processes, self._kind = processes, kind
         owners = [node.name for node in deployment.graph.owners()]
         self._options = {node: options.of(node, owners) for node in owners}
         grouped = list(options.groups(owners))
@@ -73,8 +76,7 @@ class Replicas:
         try:
             places = self._reserve(deployment.replicas, grouped, demands)
             self._start(deployment, places)
-            self._wait_until_placed(demands)
-            self._build(deployment)
+            self._build(deployment, demands)
         except BaseException:
             self.end()
             raise
@@ -83,12 +85,13 @@ class Replicas:
         return self._by_place[place]
 
     def end(self) -> None:
-        """Kill all actors and give their places back."""
-        for replica in self.all:
-            ray.kill(replica.actor, no_restart=True)
+        """Kill all actors, or keep them for another session, and give their places back."""
+        actors = [(self._options[replica.node], replica.actor) for replica in self.all]
+        self._processes.give_back(self._kind, actors)
+        self.all = []
         for group in self._groups:
             remove_placement_group(group)
-        self._groups.clear()
+        self._groups = []
 
     def _reserve(
         self,
@@ -119,50 +122,39 @@ class Replicas:
         return places
 
     def _start(self, deployment: Deployment, places: Mapping[tuple[str, int], Any]) -> None:
-        remote: Any = ray.remote
-        threads = self._kind.threads
-        kind = remote(self._kind) if threads is None else remote(concurrency_groups=threads)(self._kind)
         graph, binding = deployment.graph, deployment.binding
         for node, count in deployment.replicas.items():
             own = Binding({node: binding.models[node]}, binding.nodes)
             packed = ray.put(pack_object((graph, own), f"the model of node {node!r}"))
             options, declared = self._options[node], graph[node].replicas
             for index in range(count):
-                actor = kind.options(
-                    num_cpus=options.num_cpus,
-                    num_gpus=options.num_gpus,
-                    resources=dict(options.resources or {}),
-                    max_restarts=options.max_restarts,
-                    max_task_retries=options.max_task_retries,
-                    runtime_env=options.runtime_env and dict(options.runtime_env),
-                    scheduling_strategy=places.get((node, index), "DEFAULT"),
-                    enable_task_events=False,
-                ).remote(packed, node, index, declared)
+                begin = packed, node, index, declared
+                actor = self._processes.take(self._kind, options, places.get((node, index)), begin)
                 self.all.append(Replica(node, index, actor, options.max_restarts != 0))
         self._by_place = {(replica.node, replica.index): replica for replica in self.all}
 
-    def _wait_until_placed(self, demands: Sequence[Demand]) -> None:
-        left = {replica.actor.arrive.remote(): replica for replica in self.all}
-        while left:
-            ready, _ = ray.wait(list(left), num_returns=1, timeout=self._patience)
+    def _build(self, deployment: Deployment, demands: Sequence[Demand]) -> None:
+        """Wait until all are built, or the first fails, or none more starts in time."""
+        arriving = {replica.actor.arrive.remote(): replica for replica in self.all}
+        building = {replica.actor.build.remote(): replica for replica in self.all}
+        while building:
+            patience = self._patience if arriving else None
+            ready, _ = ray.wait([*arriving, *building], num_returns=1, timeout=patience)
             if not ready:
-                names = [f"{replica.node}.{replica.index}" for replica in left.values()]
-                said = (
-                    f"{len(names)} of {len(self.all)} replicas were not started within {self._patience:g} s"
-                )
-                raise CapacityError(
-                    say_refusal(f"{said} ({', '.join(names[:8])})", demands, look_at_cluster())
-                )
-            self._get(ready[0], left.pop(ready[0]))
-
-    def _build(self, deployment: Deployment) -> None:
-        left = {replica.actor.build.remote(): replica for replica in self.all}
-        while left:
-            ready, _ = ray.wait(list(left), num_returns=1)
-            replica = left.pop(ready[0])
+                raise self._say_late(list(arriving.values()), demands)
+            if ready[0] in arriving:
+                self._get(ready[0], arriving.pop(ready[0]))
+                continue
+            replica = building.pop(ready[0])
             seconds = self._get(ready[0], replica)
             if deployment.observer is not None:
                 deployment.observer(ReplicaBuilt(replica.node, replica.index, seconds))
+
+    def _say_late(self, late: Sequence[Replica], demands: Sequence[Demand]) -> CapacityError:
+        names = ", ".join(f"{replica.node}.{replica.index}" for replica in late[:8])
+        said = f"Ray started {len(self.all) - len(late)} of {len(self.all)} replicas, and none of the others "
+        said += f"within {self._patience:g} s ({names}{', ...' if len(late) > 8 else ''})"
+        return CapacityError(say_refusal(said, demands, look_at_cluster()))
 
     def _get(self, ref: Any, replica: Replica) -> Any:
         try:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import ray
+from flowsched_ray import RayBackend
 
 from flowsched.testing import BackendSuite
 
@@ -23,9 +24,9 @@ def _one_instance() -> Iterator[None]:
 
 
 class TestRay(BackendSuite):
-    """A replica takes about a second to start, so that few are, and few examples are tried."""
+    """A replica takes about a second to start: few are, few examples are tried, and processes are reused."""
 
-    backend = "ray"
+    backend = RayBackend(reuse=True)
     required = True
     patience = {"grace": 20.0}  # noqa: RUF012 - the suite only reads it
     cuts = ((1, None), (3, 2))
