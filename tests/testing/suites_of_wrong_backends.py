@@ -141,6 +141,11 @@ class TestSwallowsCtrlC(Quick, InterruptTests):
     backend = wrong.SwallowsCtrlC()
 
 
+class TestMasksALoss(Quick, LossTests):
+    backend = wrong.MasksALoss()
+    at_once = 10.0
+
+
 class TestLacksEverything(
     Quick, RowTests, EventTests, ObserverTests, LossTests, FeatureTests, FailureTests, MemoryTests
 ):

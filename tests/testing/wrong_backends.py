@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 from flowsched_threads import ThreadsBackend
+from flowsched_torch import TorchBackend
 
 import flowsched as fs
-from flowsched.backend import Deployment, Feature, Links, Outputs, Program, Running, Step
+from flowsched.backend import Backend, Deployment, Feature, Links, Outputs, Program, Running, Step
 from flowsched.batch import Batch, concat, take
 from flowsched.errors import RunError, WorkerError
 from flowsched.events import CallEnded, Event
@@ -21,9 +22,9 @@ from flowsched.events import CallEnded, Event
 class Around(Running):
     """Replicas on threads, with a hook before and after each step."""
 
-    def __init__(self, inner: Running, backend: Wrong) -> None:
+    def __init__(self, inner: Running, backend: Backend) -> None:
         self.inner = inner
-        self.backend = backend
+        self.backend = backend if isinstance(backend, Wrong) else Wrong()
 
     def run(self, step: Step) -> Outputs:
         return self.backend.after(self.inner.run(self.backend.before(step)))
@@ -382,6 +383,13 @@ class SwallowsCtrlC(Wrong):
 
     def start(self, deployment: Deployment) -> Any:
         return _Swallowing(ThreadsBackend().start(deployment), self)
+
+
+class MasksALoss(TorchBackend):
+    """Tells the loss of a process as a time-out of those that waited for it."""
+
+    def start(self, deployment: Deployment) -> Any:
+        return _Masking(super().start(deployment), self)
 
 
 class LacksEverything(Wrong):
