@@ -28,12 +28,13 @@ class Kind(IntEnum):
     BUILT = 20  # a replica is there
     READY = 21  # all replicas of the rank are there
     JOINED = 22
-    ENDED = 23  # the rank's part of the step; the payload is what it has seen of outputs, where that is news
+    ENDED = 23  # the rank's part of the step
     EVENT = 24
     LOOK = 25  # an output of this call is under way for which home has not posted all memory
     FAILED = 26  # a failure of the user's; the payload is the error
     BROKEN = 27  # a connection was lost: somebody else's failure, probably
     PONG = 28
+    SEEN = 29  # what the rank has seen of outputs, where that is news
     # from the process that ranks are forked from
     EXITED = 40  # the process of a rank has ended, with this status
     FORKED = 41

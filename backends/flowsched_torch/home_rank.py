@@ -61,8 +61,10 @@ class HomeRank(Together):
         part.begin()
         part.run_calls()
         outputs = part.take_outputs()
-        news = self._hear(Kind.ENDED)
-        self._seen.meet(number, step, news)
+        for rank, news in self._hear(Kind.ENDED).items():
+            if news:
+                self._seen.hear(number, rank, news)
+        self._seen.meet(number, step)
         made: list[Any] = [None] * step.plan.table.calls
         for call, output in outputs.items():
             made[call] = output
@@ -75,8 +77,8 @@ class HomeRank(Together):
     def _forget(self, number: int) -> None:
         self._seen.forget(number)
 
-    def _hear(self, kind: Kind) -> list[bytes]:
-        """Wait until all other ranks have said something, and return what came with it; nothing from this one."""
+    def _hear(self, kind: Kind) -> dict[int, bytes]:
+        """Wait until all other ranks have said something, and return what came with it."""
         said: dict[int, bytes] = {}
         while len(said) < self._meeting.size - 1:
             heard = self._watch.heard.get()
@@ -85,7 +87,7 @@ class HomeRank(Together):
             rank, frame = heard
             if frame.kind is kind:
                 said[rank] = frame.payload
-        return [said[rank] for rank in sorted(said)]
+        return said
 
     def _hear_event(self, frame: Frame) -> None:
         self._tell(pickle.loads(frame.payload))

@@ -84,6 +84,14 @@ class Hub:
         self._arrived.clear()
         return heard
 
+    def rest(self) -> Sequence[tuple[int, Frame]]:
+        """Return what has arrived already."""
+        while ready := self._selector.select(0):
+            self._read(ready)
+        heard = list(self._arrived)
+        self._arrived.clear()
+        return heard
+
     def settle(self, seconds: float) -> Iterator[tuple[int, Frame]]:
         """Yield what still arrives within some seconds, of ranks that are there and of others."""
         until = time.monotonic() + seconds

@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NoReturn
 
 from torch.distributed import TCPStore
@@ -24,11 +24,12 @@ from flowsched_torch.hub import GoneError, Hub, SilentError
 from flowsched_torch.losses import SEE_WHY, lost_replica, served_replicas
 from flowsched_torch.mesh import Mesh
 from flowsched_torch.plans import PlanNumbers, Plans
-from flowsched_torch.serve import STEP, Job, Surroundings
 from flowsched_torch.seen import SeenByPlan
-from flowsched_torch.steps import RankStep
+from flowsched_torch.serve import STEP, Job, Surroundings
+from flowsched_torch.steps import RankStep, begin_void, end_void
 from flowsched_torch.telling import InOrder, Teller
 
+_PATIENCE = 5.0  # seconds that ranks without work are given to end
 _WORD_OF_A_DEATH = 1.0  # seconds in which the system tells how a process has ended
 
 
@@ -64,7 +65,10 @@ class LocalRanks(Running):
         self._closed = False
         self._step: Step | None = None
         self._idle = False  # whether no rank can be in the middle of its constructors or a call
+        self._ranks = range(placement.ranks)
         self._numbers = PlanNumbers()
+        self._last: int | None = None  # the plan of the last step
+        self._staying: int | None = None  # the plan of which the ranks have begun the next step already
         self._seen = SeenByPlan()
         self._pids: list[int] = []
         self._mesh: Mesh | None = None
@@ -111,12 +115,17 @@ class LocalRanks(Running):
         with self._turn:
             if not self._forgotten.alive:
                 return
+            left = self._pids
+            if self._idle:
+                if self._staying is not None:
+                    begin_void(self._plans[self._staying])
+                self._hub.order(Kind.OVER)
+                left = self._forking.wait_for(left, _PATIENCE)
             self._hub.alarm(Kind.OVER)
-            self._hub.order(Kind.OVER)
-            self._mesh = None
-            left = self._forking.wait_for(self._pids, max(self._grace, 5.0) if self._idle else self._grace)
+            left = self._forking.wait_for(left, self._grace)
             self._forking.kill(left)
             self._forking.forget(self._pids)
+            self._mesh = None
             self._forgotten()
 
     def _start(self, devices: Devices, ends: Sequence[tuple[socket.socket, socket.socket]]) -> None:
@@ -131,23 +140,27 @@ class LocalRanks(Running):
             for end in ends:
                 for side in end:
                     side.close()
-        self._wait_for(Kind.READY)
+        self._wait_for(Kind.READY, self._ranks)
         store = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
         self._hub.order(Kind.JOIN, store.port)
         mesh = self._mesh = Mesh(store, self._home, self._placement.processes, host="127.0.0.1")
         self._plans = Plans(self._placement, self._home, mesh)
-        self._wait_for(Kind.JOINED)
+        self._wait_for(Kind.JOINED, self._ranks)
 
     def _run(self, step: Step) -> Outputs:
         number = self._know(step)
-        self._hub.order(Kind.STEP, number, STEP.pack(step.number, self._is_observed))
-        running = RankStep(self._plans[number], step, {}, lambda: False, lambda _: None)
+        if number != self._staying:
+            stays = number == self._last
+            self._hub.order(Kind.STEP, number, STEP.pack(step.number, self._is_observed, stays))
+            self._last, self._staying = number, number if stays else None
+        own = self._plans[number]
+        running = RankStep(own, step, {}, lambda: False, lambda _: None, lambda _: None)
         running.begin()
         ended = InOrder(step, self._teller.tell) if self._is_observed else None
-        news = self._wait_for(Kind.ENDED, running, ended)
+        self._wait_for(Kind.ENDED, own.reporters, running, ended)
         outputs = running.take_outputs()
         running.end()
-        self._seen.meet(number, step, news)
+        self._seen.meet(number, step)
         made: list[Any] = [None] * step.plan.table.calls
         for call, output in outputs.items():
             made[call] = output
@@ -157,6 +170,8 @@ class LocalRanks(Running):
         """Return what all ranks call the plan, telling them of it first if need be."""
         window = tuple(step.window)
         number, is_new, forgotten = self._numbers.find((step.plan.hash, window, step.seed))
+        if self._staying not in (None, number):
+            self._call_back()
         if is_new:
             self._plans.add(number, step.program, window, checked=False)
             self._hub.order(Kind.PLAN, number, pickle.dumps((step.plan, window, step.seed), 5))
@@ -166,38 +181,60 @@ class LocalRanks(Running):
             self._hub.order(Kind.FORGET, forgotten)
         return number
 
+    def _call_back(self) -> None:
+        """Have ranks that have begun a step beforehand end it as void."""
+        if self._staying is not None:
+            own = self._plans[self._staying]
+            begin_void(own)
+            self._wait_for(Kind.ENDED, own.reporters)
+            end_void(own)
+            self._staying = None
+
     def _wait_for(
-        self, kind: Kind, running: RankStep | None = None, ended: InOrder | None = None
-    ) -> list[bytes]:
-        """Wait until all ranks have said something, and return what came with it.
+        self,
+        kind: Kind,
+        ranks: Collection[int],
+        running: RankStep | None = None,
+        ended: InOrder | None = None,
+    ) -> None:
+        """Wait until these ranks have said something.
 
         Raises:
             RunError: a rank failed or was lost.
             SessionError: the session was closed meanwhile.
         """
-        said: dict[int, bytes] = {}
+        left = set(ranks)
         try:
-            while len(said) < self._placement.ranks:
+            while left:
                 for rank, frame in self._hub.hear():
                     if frame.kind is kind:
-                        said[rank] = frame.payload
-                    elif frame.kind is Kind.BUILT:
-                        self._teller.tell(pickle.loads(frame.payload))
-                    elif frame.kind is Kind.EVENT and ended is not None:
-                        ended.hear(pickle.loads(frame.payload))
-                    elif frame.kind is Kind.LOOK and running is not None:
-                        running.take_output(frame.number)
+                        left.discard(rank)
                     else:
-                        self._raise_what_failed(rank, frame)
+                        self._take(rank, frame, running, ended)
                 self._teller.raise_if_any()
                 self._raise_if_closed()
+            for rank, frame in self._hub.rest():  # what came first, on other connections
+                self._take(rank, frame, running, ended)
         except GoneError as gone:
             raise self._lost(gone.rank) from None
         except SilentError as silent:
             raise self._silent(silent.rank) from None
         except RuntimeError as error:  # gloo's, in the middle of taking an output
             self._raise_what_broke(error)
-        return [said[rank] for rank in range(self._placement.ranks)]
+
+    def _take(self, rank: int, frame: Frame, running: RankStep | None, ended: InOrder | None) -> None:
+        if frame.kind is Kind.SEEN:
+            self._seen.hear(frame.number, rank, frame.payload)
+        elif frame.kind is Kind.BUILT:
+            self._teller.tell(pickle.loads(frame.payload))
+        elif frame.kind is Kind.EVENT and ended is not None:
+            ended.hear(pickle.loads(frame.payload))
+        elif frame.kind is Kind.LOOK and running is not None:
+            running.take_output(frame.number)
+        elif frame.kind is Kind.FAILED:
+            raise unpack_error(frame.payload)
+        elif frame.kind is Kind.BROKEN:
+            self._raise_what_broke(unpack_error(frame.payload))
 
     def _end_telling(self) -> None:
         """Wait until the observer has been told of everything, unless it closes the session meanwhile."""
@@ -207,18 +244,9 @@ class LocalRanks(Running):
         self._teller.raise_if_any()
 
     def _raise_if_closed(self) -> None:
-        if self._closed:
-            step = self._step
-            during = (
-                "while its replicas were built" if step is None else f"in the middle of step {step.number}"
-            )
-            raise SessionError(f"the session was closed {during}")
-
-    def _raise_what_failed(self, rank: int, frame: Frame) -> None:
-        if frame.kind is Kind.FAILED:
-            raise unpack_error(frame.payload)
-        if frame.kind is Kind.BROKEN:
-            self._raise_what_broke(unpack_error(frame.payload))
+        step = self._step
+        if self._closed and step is not None:
+            raise SessionError(f"the session was closed in the middle of step {step.number}")
 
     def _raise_what_broke(self, error: BaseException) -> NoReturn:
         """Raise why a connection was lost: some rank's failure, which is about to be told, or its death."""

@@ -11,7 +11,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import torch
 from torch.distributed import ProcessGroupGloo, Store
 
 _FOREVER = timedelta(days=365)  # a call takes as long as it takes; failures come by the control plane
@@ -42,6 +41,10 @@ class Mesh:
         interface: the network interface instead.
         timeout: seconds that the ranks have to find each other.
 
+    Attributes:
+        send: ``send([tensor], peer, tag)`` begins to send; the tensor must live until its work is finished.
+        receive: ``receive([tensor], peer, tag)`` begins to receive at most as many bytes as the tensor has.
+
     Raises:
         RuntimeError: they did not find each other in time, or the address is none of this machine.
     """
@@ -65,17 +68,10 @@ class Mesh:
         listener = _find_listener(_open_sockets() - before)
         group: Any = ProcessGroupGloo(store, rank, size, options)
         self._group: Any = group
-        self.send_to, self.receive_from = group.send, group.recv
+        self.send: Any = group.send
+        self.receive: Any = group.recv
         self._sockets = _open_sockets() - before
         self._ports = _exchange(store, rank, size, listener)
-
-    def send(self, tensor: torch.Tensor, peer: int, tag: int) -> Work:
-        """Begin to send; the tensor must live until the work is finished."""
-        return self.send_to([tensor], peer, tag)
-
-    def receive(self, tensor: torch.Tensor, peer: int, tag: int) -> Work:
-        """Begin to receive at most as many bytes as the tensor has."""
-        return self.receive_from([tensor], peer, tag)
 
     def cut(self) -> None:
         """Cut all connections, from any thread: whoever waits for a message raises RuntimeError at once.
@@ -89,7 +85,7 @@ class Mesh:
 
     def close(self) -> None:
         """Leave the group."""
-        self._group = self.send_to = self.receive_from = None
+        self._group = self.send = self.receive = None
 
     def _is_ours(self, pair: socket.socket) -> bool:
         """Whether a socket connects two of the ranks; others may have been opened at the same time."""

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from flowsched.backend import Links, Program
 from flowsched.programs import ActionKind, Message, Programs
+from flowsched.programs.traffic import place_calls
 from flowsched_torch.credits import find_credits, find_left
 from flowsched_torch.mesh import Mesh
 from flowsched_torch.streams import Incoming, Outgoing, Signal
@@ -26,10 +27,11 @@ class Here:
 
 @dataclass(frozen=True, slots=True)
 class There:
-    """A fragment that comes as a message of its own."""
+    """A fragment that comes as a message, and whether several calls here read that."""
 
     stream: Incoming
     rows: int
+    is_shared: bool
 
 
 Source: TypeAlias = Here | There
@@ -75,6 +77,8 @@ class RankPlan:
         calls: its calls in order.
         outputs: by number of the call, the message that brings an output home; empty elsewhere.
         sends: all messages and signals that it sends.
+        reporters: the ranks whose end home must hear of: those of outputs, and of calls that nobody reads. All
+            other calls have ended when these have.
         spreads: at a home that passes outputs on to all ranks, the messages for each output's call.
         spread: on the others of these ranks, by number of the call, the message that brings it.
     """
@@ -85,6 +89,7 @@ class RankPlan:
     calls: list[CallPlan] = field(default_factory=list)
     outputs: dict[int, Incoming] = field(default_factory=dict)
     sends: list[Outgoing | Signal] = field(default_factory=list)
+    reporters: frozenset[int] = frozenset()
     spreads: list[tuple[int, list[Outgoing]]] = field(default_factory=list)
     spread: dict[int, Incoming] = field(default_factory=dict)
 
@@ -125,6 +130,13 @@ def count_tags(programs: Programs, program: Program, window: Sequence[int]) -> i
     return len(programs.messages) + credits + len(_output_calls(program))
 
 
+def _find_reporters(programs: Programs, program: Program) -> frozenset[int]:
+    rank = place_calls(program.plan, programs.placement)
+    last = program.readers == 0
+    last[_output_calls(program)] = True
+    return frozenset(rank[last].tolist())
+
+
 def _output_calls(program: Program) -> list[int]:
     graph = program.plan.graph
     return [call for name in graph.outputs for call in program.numbers[graph.index(name)]]
@@ -146,8 +158,8 @@ class _Planner:
         self._inputs_everywhere = inputs_everywhere
         self._window = window
         self._credits = find_credits(program, programs.placement, window)
-        self._own = RankPlan(program)
-        self._incoming: dict[tuple[int, int, int], Incoming] = {}
+        self._own = RankPlan(program, reporters=_find_reporters(programs, program))
+        self._incoming: dict[tuple[int, int, int], tuple[Incoming, bool]] = {}
         self._calls: dict[int, CallPlan] = {}
         self._arriving: dict[int, list[Incoming | Signal]] = {}  # by call that waits first
 
@@ -192,7 +204,8 @@ class _Planner:
                 self._arriving.setdefault(message.readers[0], []).append(signal)
                 continue
             stream = Incoming(self._mesh, message.sender, tag)
-            self._incoming[message.producer, message.start, message.stop] = stream
+            is_shared = len(message.readers) > 1 or message.is_output
+            self._incoming[message.producer, message.start, message.stop] = stream, is_shared
             if message.is_output:
                 self._own.outputs[message.producer] = stream
                 self._own.post.append(stream)
@@ -210,8 +223,8 @@ class _Planner:
             own.waits = [one for one in self._arriving.get(number, ()) if isinstance(one, Signal)]
 
     def _source(self, producer: int, start: int, stop: int) -> Source:
-        stream = self._incoming.get((producer, start, stop))
-        return Here(producer, start, stop) if stream is None else There(stream, stop - start)
+        found = self._incoming.get((producer, start, stop))
+        return Here(producer, start, stop) if found is None else There(found[0], stop - start, found[1])
 
     def _send(self) -> None:
         for message in self._messages(ActionKind.SEND):

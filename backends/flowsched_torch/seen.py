@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
 
 from flowsched.backend import Seen, Step
 
@@ -15,12 +14,13 @@ class News:
         self._told: dict[int, dict[str, Seen]] = {}
 
     def since_last(self, plan: int, step: Step) -> bytes:
-        """Return what was seen in a step, as bytes; none where it is as in the plan's last step."""
-        seen = step.seen()
-        if self._told.get(plan) == seen:
+        """Return what was seen in a step, as bytes; none where it is as it was told of the plan before."""
+        told = self._told.setdefault(plan, {})
+        news = {name: seen for name, seen in step.seen().items() if told.get(name) != seen}
+        if not news:
             return b""
-        self._told[plan] = seen
-        return pickle.dumps(seen, 5)
+        told.update(news)
+        return pickle.dumps(news, 5)
 
     def forget(self, plan: int) -> None:
         """Let go of a plan."""
@@ -31,28 +31,25 @@ class SeenByPlan:
     """At home: what all ranks have seen, by the number of the plan."""
 
     def __init__(self) -> None:
-        self._told: dict[int, list[dict[str, Seen]]] = {}
+        self._told: dict[int, dict[int, dict[str, Seen]]] = {}
         self._met: dict[int, dict[str, Seen]] = {}
 
-    def meet(self, plan: int, step: Step, news: Sequence[bytes]) -> None:
-        """Let a step know of what the ranks have seen in it.
+    def hear(self, plan: int, rank: int, news: bytes) -> None:
+        """Take note of what a rank has seen, as :meth:`News.since_last` returns it."""
+        self._told.setdefault(plan, {}).setdefault(rank, {}).update(pickle.loads(news))
+        self._met.pop(plan, None)
 
-        Args:
-            plan: number of the plan.
-            step: the step.
-            news: what each rank says, as :meth:`News.since_last` returns it.
+    def meet(self, plan: int, step: Step) -> None:
+        """Let a step know of what all ranks have seen in it.
 
         Raises:
             OutputError: calls of a node made different columns on two ranks.
         """
-        told = self._told.setdefault(plan, [{} for _ in news])
-        if not any(news) and plan in self._met:
+        if plan in self._met:
             step.meet(self._met[plan])
             return
-        for rank, packed in enumerate(news):
-            if packed:
-                told[rank] = pickle.loads(packed)
-            step.meet(told[rank])
+        for seen in self._told.get(plan, {}).values():
+            step.meet(seen)
         self._met[plan] = step.seen()
 
     def forget(self, plan: int) -> None:

@@ -13,6 +13,7 @@ import sys
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import NoReturn
 
 import torch
@@ -30,8 +31,11 @@ from flowsched_torch.plans import Plans
 from flowsched_torch.replicas import build_replicas
 from flowsched_torch.seen import News
 from flowsched_torch.steps import CancelledError, RankStep, Workers
+from flowsched_torch.streams import VoidError
 
-STEP = struct.Struct("<Q?")  # number of the step, whether somebody listens
+STEP = struct.Struct(
+    "<Q??"
+)  # number of the step, whether somebody listens, whether the next is likely the same
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
@@ -102,6 +106,7 @@ class _Rank:
         self._plans: Plans
         self._seeds: dict[int, tuple[int, list[int]]] = {}
         self._seen = News()
+        self._reports: set[int] = set()
 
     def serve(self, payload: bytes) -> None:
         threading.Thread(target=self._hear_alarms, name="alarms", daemon=True).start()
@@ -113,13 +118,14 @@ class _Rank:
         self._orders.send(Kind.READY)
         while (frame := self._orders.receive()) is not None and not self._over:
             if frame.kind is Kind.STEP:
-                self._step(frame)
+                self._run_steps(frame.number, *STEP.unpack(frame.payload))
             elif frame.kind is Kind.PLAN:
                 self._add_plan(frame)
             elif frame.kind is Kind.FORGET:
                 self._plans.forget(frame.number)
                 del self._seeds[frame.number]
                 self._seen.forget(frame.number)
+                self._reports.discard(frame.number)
             elif frame.kind is Kind.JOIN:
                 self._join(frame.number)
             elif frame.kind is Kind.OVER:
@@ -155,30 +161,50 @@ class _Rank:
 
     def _add_plan(self, frame: Frame) -> None:
         plan, window, seed = pickle.loads(frame.payload)
-        self._plans.add(frame.number, plan, window, checked=True)
+        own = self._plans.add(frame.number, plan, window, checked=True)
+        if self._rank in own.reporters:
+            self._reports.add(frame.number)
         self._seeds[frame.number] = seed, window
 
-    def _step(self, frame: Frame) -> None:
-        self._moving = True
-        if self._over:
-            raise SystemExit
-        number, listened = STEP.unpack(frame.payload)
-        own = self._plans[frame.number]
-        seed, window = self._seeds[frame.number]
-        step = Step(own.program, self._job.binding, (), number, seed, window)
-        tell = self._tell_ended if listened else None
-        running = RankStep(own, step, self._workers, self._is_over, self._note, tell, self._look)
+    def _run_steps(self, plan: int, number: int, listened: bool, stays: bool) -> None:
+        """Run a step and, where home will likely want the same again, begin the next ones without being told.
+
+        A step that does not come is ended by home as void.
+        """
         try:
-            running.begin()
-            running.run_calls()
-            running.end()
+            self._run_step(plan, number, listened)
+            while stays and self._plans[plan].calls:
+                number += 1
+                self._run_step(plan, number, listened)
+        except VoidError:
+            if plan in self._reports:
+                self._orders.send(Kind.ENDED)
         except CancelledError:
             raise SystemExit from None
         except BaseException as error:  # noqa: BLE001 - likewise
             self._moving = False
             self._fail(error)
         self._moving = False
-        self._orders.send(Kind.ENDED, frame.number, self._seen.since_last(frame.number, step))
+
+    def _run_step(self, plan: int, number: int, listened: bool) -> None:
+        self._moving = True
+        if self._over:
+            raise SystemExit
+        own = self._plans[plan]
+        seed, window = self._seeds[plan]
+        step = Step(own.program, self._job.binding, (), number, seed, window)
+        tell = self._tell_ended if listened else None
+        see = partial(self._tell_seen, plan)
+        running = RankStep(own, step, self._workers, self._is_over, self._note, see, tell, self._look)
+        running.begin()
+        running.run_calls()
+        running.end()
+        if plan in self._reports:
+            self._orders.send(Kind.ENDED)
+
+    def _tell_seen(self, plan: int, step: Step) -> None:
+        if news := self._seen.since_last(plan, step):
+            self._orders.send(Kind.SEEN, plan, news)
 
     def _note(self, call: int) -> None:
         """Note which call is about to run, -1 for none: the user's code is not ended in the middle."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
+
+import numpy as np
+import torch
 
 from flowsched.backend import Step
 from flowsched.batch import Batch, share, take
 from flowsched.errors import OutputError, say_exception
 from flowsched.events import CallEnded
-from flowsched_torch.schedule import CallPlan, Here, RankPlan, Source
-from flowsched_torch.streams import UnsendableError
+from flowsched_torch.schedule import CallPlan, Here, RankPlan, Source, There
+from flowsched_torch.streams import Incoming, UnsendableError, VoidError
 
 Workers: TypeAlias = Mapping[tuple[int, int], tuple[Callable[..., Any], str | None]]
 """What is called for each node (its index) and replica of this rank, and the replica's device."""
@@ -30,6 +34,7 @@ class RankStep:
         workers: the rank's replicas.
         cancelled: tells whether the step is over.
         note: is called with the number of each call before its worker is, and with -1 when that has returned.
+        see: is called after each call, before anybody else has its output.
         tell: is told of each call that has ended; None if nobody listens.
         look: is called with the receiver and the call whose output it has not posted all memory for.
     """
@@ -41,11 +46,12 @@ class RankStep:
         workers: Workers,
         cancelled: Callable[[], bool],
         note: Callable[[int], None],
+        see: Callable[[Step], None],
         tell: Callable[[CallEnded], None] | None = None,
         look: Callable[[int, int], None] | None = None,
     ) -> None:
         self._own, self._step, self._workers = own, step, workers
-        self._cancelled, self._note, self._tell, self._look = cancelled, note, tell, look
+        self._cancelled, self._note, self._see, self._tell, self._look = cancelled, note, see, tell, look
         self.outputs: dict[int, Batch] = {}
 
     def begin(self) -> None:
@@ -53,19 +59,25 @@ class RankStep:
         for stream in self._own.post:
             stream.post()
         inputs = self._step.inputs
+        samples = self._step.plan.samples
         for outgoing, source, start, stop in self._own.inputs:
-            outgoing.send(take(inputs[source], start, stop))
+            outgoing.send(_rows(inputs[source], start, stop, samples))
 
     def run_calls(self) -> None:
         """Run the rank's calls.
 
         Raises:
+            VoidError: the step is none; the rank has passed that on.
             RunError: a worker failed.
             CancelledError: the step is over meanwhile.
             RuntimeError: a connection is lost.
         """
-        for own in self._own.calls:
-            self._run_call(own)
+        try:
+            for own in self._own.calls:
+                self._run_call(own)
+        except VoidError:
+            self._pass_void()
+            raise
 
     def end(self) -> None:
         """Wait until all is sent."""
@@ -107,6 +119,25 @@ class RankStep:
             stream.release()
         return found
 
+    def _pass_void(self) -> None:
+        """Take and send what a step takes and sends, without its rows; nothing has run then, and nothing will."""
+        for own in self._own.calls:
+            for stream in own.post:
+                stream.post()
+            for signal in own.waits:
+                signal.wait()
+            for source in (source for sources in own.sources for source in sources):
+                if isinstance(source, There):
+                    _take_void(source.stream)
+            for outgoing, _, _ in own.sends:
+                outgoing.send_void()
+            for signal in own.signals:
+                signal.send()
+        for own in self._own.calls:
+            for stream in own.releases:
+                stream.release()
+        self.end()
+
     def _run_call(self, own: CallPlan) -> None:
         step, links = self._step, own.links
         for stream in own.post:
@@ -124,12 +155,13 @@ class RankStep:
         self._note(links.call)
         output = step.run(links, worker, batches, device, self._cancelled)
         self._note(-1)
+        self._see(step)
         del batches  # views keep their whole batch alive
         if self._tell is not None:
             seconds = time.perf_counter() - began
             self._tell(CallEnded(step.number, *step.coordinates(links.call), seconds))
         for outgoing, start, stop in own.sends:
-            outgoing.send(take(output, start, stop))
+            outgoing.send(_rows(output, start, stop, links.made))
             if outgoing.overflows and self._look is not None:
                 self._look(outgoing.peer, links.call)
         if own.keeps:
@@ -157,10 +189,43 @@ class RankStep:
             producer = source.producer
             batch = self.outputs[producer] if producer >= 0 else self._step.inputs[-1 - producer]
             return share(batch, source.start, source.stop)
-        return share(source.stream.take(), 0, source.rows)
+        if source.is_shared:
+            return share(source.stream.take(), 0, source.rows)
+        return source.stream.take()
 
     def _unsendable(self, call: int, error: UnsendableError, what: str) -> OutputError:
         cause = error.__cause__ or error
         return OutputError(
             f"{what}: {say_exception(cause)}", "The cause stands above", **self._step.place(call)
         )
+
+
+def begin_void(own: RankPlan) -> None:
+    """At home: begin a step that is none, for ranks that have begun one beforehand which does not come."""
+    for stream in own.post:
+        stream.post()
+    for outgoing, _, _, _ in own.inputs:
+        outgoing.send_void()
+
+
+def end_void(own: RankPlan) -> None:
+    """At home, when the ranks have ended it: take what came in place of the outputs."""
+    for stream in own.outputs.values():
+        _take_void(stream)
+        stream.release()
+    for outgoing in own.sends:
+        outgoing.wait()
+
+
+def _take_void(stream: Incoming) -> None:
+    with suppress(VoidError):
+        stream.take()
+
+
+def _rows(batch: Batch, start: int, stop: int, rows: int) -> Batch:
+    """Return some of the rows of a batch of ``rows`` rows, which was looked into before."""
+    if stop - start == rows:
+        return batch
+    if type(batch) is np.ndarray or type(batch) is torch.Tensor:
+        return batch[start:stop]
+    return take(batch, start, stop)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import pickle
 import struct
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ import torch
 from flowsched.backend import pack_error, unpack_error
 from flowsched.batch import Batch
 from flowsched_torch.mesh import Mesh, Work, finish
+from flowsched_torch.places import Place, Places
 from flowsched_torch.wire import (
     Bytes,
     Encoded,
@@ -34,14 +34,17 @@ from flowsched_torch.wire import (
 )
 
 _HEADER = struct.Struct("<BxxxIIIQ")  # kind, numbers, bytes of the schema, bulk columns, bytes of it all
-_SAME, _NEW, _ERROR = 0, 1, 2
+_SAME, _NEW, _ERROR, _VOID = 0, 1, 2, 3
 _PAGE = 4096
-_KEPT_BUFFERS = 2
 _NOTHING = Encoded((), (), (), (), ())
 
 
 class UnsendableError(Exception):
     """A batch that could not be sent; the cause is what its sender's process raised."""
+
+
+class VoidError(Exception):
+    """A message that says that the step is none, though its receives were posted."""
 
 
 def capacity_for(size: int, capacity: int) -> int:
@@ -73,23 +76,36 @@ class Outgoing:
         peer: who receives.
         tag: tells the stream from others between the two.
         is_awaited: whether the receiver takes each message as soon as it can.
+
+    Attributes:
+        overflows: whether the receiver had not posted all that the last message takes.
     """
 
     def __init__(self, mesh: Mesh, peer: int, tag: int, *, is_awaited: bool = True) -> None:
-        self._mesh, self.peer, self._tag = mesh, peer, tag
+        self._send_to, self.peer, self._tag = mesh.send, peer, tag
         self.is_awaited = is_awaited
         self._next = _Capacities()
         self._schema: Schema | None = None
-        self._place = _Place(0)
+        self._place = Place(0)
         self._works: list[Work] = []
         self._held: Any = None
         self.overflows = False
+        # What the last batch was, where it was one small array or tensor, and where its numbers and the message are.
+        self._like: tuple[type, Any, Any] | None = None
+        self._numbers: Any = None
+        self._message: list[torch.Tensor] = []
 
     def send(self, batch: Batch) -> None:
-        """Begin to send a batch; it must not be changed until :meth:`wait` has returned.
-
-        Sets ``overflows`` if the receiver has not posted all that it takes.
-        """
+        """Begin to send a batch; it must not be changed until :meth:`wait` has returned."""
+        if self._is_as_last(batch):
+            if type(batch) is torch.Tensor:
+                self._numbers.copy_(batch)
+            else:
+                np.copyto(self._numbers, batch)
+            self._works.append(self._send_to(self._message, self.peer, self._tag))
+            self.overflows = False
+            return
+        self._like = None
         try:
             encoded = encode(batch)
         except Exception as error:  # noqa: BLE001 - whatever it is, who reads the batch is told
@@ -97,8 +113,14 @@ class Outgoing:
             return
         if encoded.schema == self._schema:
             self._send(encoded, _SAME, b"")
+            self._remember(batch, encoded)
         else:
             self._send(encoded, _NEW, pickle.dumps(encoded.schema, 5))
+
+    def send_void(self) -> None:
+        """Send no batch, but the word that the step is none."""
+        self._like = None
+        self._send(_NOTHING, _VOID, b"")
 
     def wait(self) -> None:
         """Wait until all is sent."""
@@ -107,37 +129,57 @@ class Outgoing:
         self._works.clear()
         self._held = None
 
+    def _is_as_last(self, batch: Batch) -> bool:
+        like = self._like
+        if like is None or type(batch) is not like[0] or batch.dtype != like[1] or batch.shape != like[2]:
+            return False
+        return like[0] is np.ndarray or not batch.requires_grad
+
+    def _remember(self, batch: Batch, encoded: Encoded) -> None:
+        """Note where in the message the numbers of a batch are that is one small array or tensor."""
+        if type(batch) not in (np.ndarray, torch.Tensor) or not encoded.packed or not encoded.sizes[0]:
+            return
+        size = encoded.sizes[0]
+        (begin,), stop = spans((size,), _HEADER.size + 8 * len(encoded.dims))
+        numbers = self._place.bytes[begin : begin + size]
+        if type(batch) is np.ndarray:
+            self._numbers = numbers.view(batch.dtype).reshape(batch.shape)
+        else:
+            self._numbers = torch.from_numpy(numbers).view(batch.dtype).view(batch.shape)
+        self._message = [self._place.tensor[:stop]]
+        self._like = type(batch), batch.dtype, batch.shape
+
     def _send(self, encoded: Encoded, kind: int, beside: bytes) -> None:
         dims, bulk = encoded.dims, [own.nbytes for own in encoded.bulk]
         begin = _HEADER.size + 8 * len(dims) + len(beside)
         begins, stop = spans(encoded.sizes, begin)
-        place = self._place = self._place if self._place.size >= stop else _Place(capacity_for(stop, 0))
+        if self._place.size < stop:
+            self._place = Place(capacity_for(stop, 0))
+        place = self._place
         _HEADER.pack_into(place.bytes, 0, kind, len(dims), len(beside), len(bulk), stop)
         struct.pack_into(f"<{len(dims)}Q", place.bytes, _HEADER.size, *dims)
         if beside:
             place.bytes[begin - len(beside) : begin] = np.frombuffer(beside, np.uint8)
         pack(encoded, begins, place.bytes)
         self._begin(place.tensor, stop, encoded.bulk, bulk)
-        self._schema = encoded.schema if kind != _ERROR else None
-        self._next.learn(stop, bulk)
+        if kind != _VOID:
+            self._schema = encoded.schema if kind != _ERROR else None
+            self._next.learn(stop, bulk)
 
     def _begin(self, packed: torch.Tensor, stop: int, columns: Sequence[Any], bulk: Sequence[int]) -> None:
         """Hand everything to the mesh: the first part, what was posted for large columns, then what was not."""
         fits = stop <= self._next.first
+        parts = [packed[: stop if fits else _HEADER.size]]
         late: list[torch.Tensor] = [] if fits else [packed[:stop]]
-        send, held = self._mesh.send, list(columns)
-        self._works.append(send(packed[: stop if fits else _HEADER.size], self.peer, self._tag))
         for at, posted in enumerate(self._next.bulk):
             if at < len(bulk) and bulk[at] <= posted:
-                own = bulk_bytes(columns[at])
+                parts.append(bulk_bytes(columns[at]))
             else:
-                own = packed[:0]
+                parts.append(packed[:0])
                 late += [bulk_bytes(columns[at])] if at < len(bulk) else []
-            held.append(own)
-            self._works.append(send(own, self.peer, self._tag))
         late += [bulk_bytes(column) for column in columns[len(self._next.bulk) :]]
-        self._works += [send(own, self.peer, self._tag) for own in late]
-        self._held = (held, late)
+        self._works += [self._send_to([part], self.peer, self._tag) for part in (*parts, *late)]
+        self._held = (columns, parts, late)
         self.overflows = bool(late)
 
 
@@ -145,18 +187,21 @@ class Incoming:
     """The receiving end of a stream; the arguments are those of :class:`Outgoing`."""
 
     def __init__(self, mesh: Mesh, peer: int, tag: int) -> None:
-        self._mesh, self.peer, self._tag = mesh, peer, tag
+        self._receive_from, self.peer, self._tag = mesh.receive, peer, tag
         self._next = _Capacities()
         self._schema: Schema = ()
-        self._first = _Places()
-        self._bulk: list[_Places] = []
-        self._posted: list[tuple[_Place, Work]] = []
+        self._first = Places()
+        self._bulk: list[Places] = []
+        self._posted: list[tuple[Place, Work]] = []
         self.batch: Batch = None
         self.is_here = False
+        # The beginning of the last message, where it was one small array or tensor, and where its numbers were.
+        self._head = b""
+        self._begin = 0
 
     def post(self) -> None:
         """Post the receive of the next message, unless it is posted."""
-        if self._posted:
+        if self._posted or self.is_here:
             return
         self._post(self._first.take(self._next.first), self._next.first)
         for at, capacity in enumerate(self._next.bulk):
@@ -167,23 +212,18 @@ class Incoming:
 
         Raises:
             UnsendableError: its sender could not send it.
+            VoidError: there is none, as the step is none.
         """
         if self.is_here:
             return self.batch
         self.post()
         place = self._wait(0)
-        kind, count, beside, large, size = _HEADER.unpack_from(place.bytes, 0)
-        posted = [self._wait(at) for at in range(1, len(self._posted))]
-        self._posted.clear()
-        if size > self._next.first:
-            place = self._receive(self._first, size)
-        begin = _HEADER.size + 8 * count
-        dims = struct.unpack_from(f"<{count}Q", place.bytes, _HEADER.size)
-        if kind == _ERROR:
-            raise UnsendableError from unpack_error(place.bytes[begin : begin + beside].tobytes())
-        if kind == _NEW:
-            self._schema = pickle.loads(place.bytes[begin : begin + beside])
-        self.batch = self._decode(dims, place, begin + beside, posted)
+        if self._head and place.bytes[: len(self._head)].tobytes() == self._head:
+            self._posted.clear()
+            self.batch = place.numbers(self._schema[0], self._begin, self._head)
+            self.is_here = True
+            return self.batch
+        self.batch = self._look_into(place)
         self.is_here = True
         return self.batch
 
@@ -192,7 +232,36 @@ class Incoming:
         self.batch = None
         self.is_here = False
 
-    def _decode(self, dims: Sequence[int], place: _Place, begin: int, posted: Sequence[_Place]) -> Batch:
+    def _look_into(self, place: Place) -> Batch:
+        kind, count, beside, _, size = _HEADER.unpack_from(place.bytes, 0)
+        posted = [self._wait(at) for at in range(1, len(self._posted))]
+        self._posted.clear()
+        self._head = b""
+        if kind == _VOID:
+            self.is_here = True
+            raise VoidError
+        if size > self._next.first:
+            place = self._receive(self._first, size)
+        begin = _HEADER.size + 8 * count
+        dims = struct.unpack_from(f"<{count}Q", place.bytes, _HEADER.size)
+        if kind == _ERROR:
+            raise UnsendableError from unpack_error(place.bytes[begin : begin + beside].tobytes())
+        if kind == _NEW:
+            self._schema = pickle.loads(place.bytes[begin : begin + beside])
+        batch = self._decode(dims, place, begin + beside, posted)
+        if kind == _SAME:
+            self._remember(place, begin)
+        return batch
+
+    def _remember(self, place: Place, begin: int) -> None:
+        """Note how a message begins that is one small array or tensor, for the next to be known by."""
+        if len(self._schema) == 1 and not self._next.bulk:
+            column = self._schema[0]
+            if column.code in ("numpy", "torch") and not column.path:
+                self._head = place.bytes[:begin].tobytes()
+                self._begin = begin
+
+    def _decode(self, dims: Sequence[int], place: Place, begin: int, posted: Sequence[Place]) -> Batch:
         with_bytes = [column for column in self._schema if column.code not in ("none", "empty")]
         sizes = column_sizes(self._schema, dims)
         large = [is_bulk(column, size) for column, size in zip(with_bytes, sizes, strict=True)]
@@ -215,61 +284,24 @@ class Incoming:
                 places.append(place.bytes[at : at + size])
         return decode(self._schema, dims, places)
 
-    def _post(self, place: _Place, capacity: int) -> None:
-        self._posted.append((place, self._mesh.receive(place.tensor[:capacity], self.peer, self._tag)))
+    def _post(self, place: Place, capacity: int) -> None:
+        work = self._receive_from(place.first(capacity), self.peer, self._tag)
+        self._posted.append((place, work))
 
-    def _wait(self, at: int) -> _Place:
+    def _wait(self, at: int) -> Place:
         place, work = self._posted[at]
         finish(work)
         return place
 
-    def _receive(self, places: _Places, size: int) -> _Place:
+    def _receive(self, places: Places, size: int) -> Place:
         place = places.take(size)
-        finish(self._mesh.receive(place.tensor[:size], self.peer, self._tag))
+        finish(self._receive_from(place.first(size), self.peer, self._tag))
         return place
 
-    def _places(self, at: int) -> _Places:
+    def _places(self, at: int) -> Places:
         while len(self._bulk) <= at:
-            self._bulk.append(_Places())
+            self._bulk.append(Places())
         return self._bulk[at]
-
-
-class _Place:
-    """Memory that messages are written into."""
-
-    __slots__ = ("bytes", "size", "tensor")
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.bytes: Bytes = np.empty(size, np.uint8)
-        self.tensor = torch.from_numpy(self.bytes)
-
-    def is_free(self) -> bool:
-        """Whether no batch refers to the memory."""
-        return _count_own(self) <= _UNUSED
-
-
-def _count_own(place: _Place) -> int:
-    return sys.getrefcount(place.bytes)
-
-
-_UNUSED = _count_own(_Place(1))
-
-
-class _Places:
-    """A few places used in turn; one that a batch still refers to is left to it."""
-
-    def __init__(self) -> None:
-        self._kept: list[_Place] = []
-
-    def take(self, size: int) -> _Place:
-        """Return a free place of at least ``size`` bytes."""
-        for place in self._kept:
-            if place.size >= size and place.is_free():
-                return place
-        place = _Place(size)
-        self._kept = [place, *(own for own in self._kept if own.size >= size)][:_KEPT_BUFFERS]
-        return place
 
 
 class Signal:
@@ -277,7 +309,7 @@ class Signal:
 
     def __init__(self, mesh: Mesh, peer: int, tag: int) -> None:
         self._mesh, self._peer, self._tag = mesh, peer, tag
-        self._nothing = torch.empty(0, dtype=torch.uint8)
+        self._nothing = [torch.empty(0, dtype=torch.uint8)]
         self._work: Work | None = None
 
     def send(self) -> None:

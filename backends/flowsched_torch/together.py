@@ -161,7 +161,7 @@ class Together(Running):
     def _part_of(self, number: int, step: Step, listened: bool) -> RankStep:
         """Return this rank's part of a step; its own observer and home's are told of the calls."""
         is_over, tell = self._watch.is_over, self._tell if listened else None
-        return RankStep(self._plans[number], step, self._workers, is_over, lambda _: None, tell)
+        return RankStep(self._plans[number], step, self._workers, is_over, _ignore, _ignore, tell)
 
     def _end_telling(self) -> None:
         self._teller.end()
@@ -224,6 +224,10 @@ def refuse_others(own: Mapping[str, str], home: Mapping[str, str], rank: int) ->
                 f"{what} is {here} on rank {rank} and {home.get(what)} on rank 0. All ranks must start the same "
                 "sessions in the same order"
             )
+
+
+def _ignore(_: object) -> None:
+    """Take no note: where ranks run the same program, what they have seen is told when they have ended."""
 
 
 def say_of(error: BaseException, rank: int) -> Exception:

@@ -1,0 +1,86 @@
+"""Memory that messages are received into and sent from, used again when nobody refers to it any more."""
+
+from __future__ import annotations
+
+import sys
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+
+from flowsched_torch.wire import Bytes, Column, decode, spans
+
+_KEPT = 2
+
+
+class Place:
+    """Memory for one message."""
+
+    __slots__ = ("_first", "_head", "_numbers", "_unused", "bytes", "size", "tensor")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.bytes: Bytes = np.empty(size, np.uint8)
+        self.tensor = torch.from_numpy(self.bytes)
+        self._first = [self.tensor]
+        self._head = b""
+        self._numbers: Any = None
+        self._unused = 0
+        self._unused = self._count()
+
+    def first(self, size: int) -> list[torch.Tensor]:
+        """Return the first bytes as a list of one tensor, as gloo takes it."""
+        if len(self._first[0]) != size:
+            self._first = [self.tensor[:size]]
+        return self._first
+
+    def is_free(self) -> bool:
+        """Whether no batch refers to the memory."""
+        return self._count() <= self._unused
+
+    def numbers(self, column: Column, begin: int, head: bytes) -> Any:
+        """Return the one small array or tensor of a message.
+
+        Args:
+            column: what its bytes mean.
+            begin: where the beginning of the message ends.
+            head: that beginning, with the shape; while it is the same, so is where the numbers are.
+        """
+        if self._head != head:
+            self._numbers, self._head = self._find_numbers(column, begin, head), head
+        if column.code == "torch":
+            return torch.from_numpy(self._numbers[:]).view(column.dtype)
+        return self._numbers[:]
+
+    def _find_numbers(self, column: Column, begin: int, head: bytes) -> Any:
+        shape = tuple(np.frombuffer(head, np.uint64)[-column.axes :].tolist())
+        size = column.dtype.itemsize * prod(shape)
+        (at,), _ = spans((size,), begin)
+        had = self._numbers is not None
+        if column.code == "numpy":
+            found = decode((column,), shape, (self.bytes[at : at + size],))
+        else:
+            width = np.dtype(f"u{column.dtype.itemsize}") if column.dtype.itemsize <= 8 else np.dtype("c16")
+            found = self.bytes[at : at + size].view(width).reshape(shape)
+        self._unused += (found.base is self.bytes) - had
+        return found
+
+    def _count(self) -> int:
+        return sys.getrefcount(self.bytes)
+
+
+class Places:
+    """A few places used in turn; one that a batch still refers to is left to it."""
+
+    def __init__(self) -> None:
+        self._kept: list[Place] = []
+
+    def take(self, size: int) -> Place:
+        """Return a free place of at least ``size`` bytes."""
+        for place in self._kept:
+            if place.size >= size and place.is_free():
+                return place
+        place = Place(size)
+        self._kept = [place, *(own for own in self._kept if own.size >= size)][:_KEPT]
+        return place
