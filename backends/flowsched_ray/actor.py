@@ -77,7 +77,7 @@ class ReplicaActor:
         self._step: Step | None = None
         self._step_at: tuple[int, int] | None = None
         self._told: dict[str, Seen] = {}
-        self._cancelled = False  # whether a worker has learnt that its step is over
+        self._over = False  # whether the step has failed here, or a worker has learnt that it is over
 
     def begin(self, packed: bytes, node: str, replica: int, replicas: int) -> None:
         """Be another replica, of another session."""
@@ -153,8 +153,8 @@ class ReplicaActor:
         known = self._known[key]
         if self._step is None or self._step_at != (key, number):
             self._step = Step(known.program, self._binding, (), number, known.seed, ())
-            self._step_at, self._cancelled = (key, number), False
-        if self._cancelled:
+            self._step_at, self._over = (key, number), False
+        if self._over:
             raise SessionError("the step is over")  # which nobody waits for any more
         return self._step, known.links(call)
 
@@ -167,8 +167,8 @@ class ReplicaActor:
         return output, time.perf_counter() - began
 
     def _is_cancelled(self) -> bool:
-        self._cancelled = self._cancelled or ray.get_runtime_context().is_canceled()
-        return self._cancelled
+        self._over = self._over or ray.get_runtime_context().is_canceled()
+        return self._over
 
     def _find_news(self, step: Step, links: Links) -> Seen | None:
         """Return what was seen of the node's output, unless that is as it was told last."""

@@ -40,7 +40,7 @@ class CompiledActor(ReplicaActor):
 
     def __init__(self, packed: bytes, node: str, replica: int, replicas: int) -> None:
         super().__init__(packed, node, replica, replicas)
-        self._over = threading.Event()
+        self._ended = threading.Event()
         self._idle = threading.Event()
         self._idle.set()
         self._stopped = False
@@ -53,7 +53,7 @@ class CompiledActor(ReplicaActor):
         Raises:
             CallFailed: whatever went wrong in the call.
         """
-        self._over.wait()
+        self._ended.wait()
         if self._failure is not None:
             raise CallFailed(self._failure)
 
@@ -61,7 +61,7 @@ class CompiledActor(ReplicaActor):
     def stop(self, grace: float) -> None:
         """Tell a worker that asks that its step is over, and wait for it as long as the grace time."""
         self._stopped = True
-        self._over.set()
+        self._ended.set()
         self._idle.wait(grace)
 
     def run_compiled(self, tail: bytes, *pieces: Piece) -> Any:
@@ -78,9 +78,10 @@ class CompiledActor(ReplicaActor):
         try:
             return self._run_compiled(tail, pieces)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the driver raises it
+            self._over = True
             if self._failure is None:
                 self._failure = pack_error(error)
-            self._over.set()
+            self._ended.set()
             raise CallFailed(self._failure) from None
         finally:
             self._idle.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from flowsched_ray.actor import CallFailed
 
 _ASKS = 1.0  # seconds that Ray is given to tell an error that it has
 _LOST = (rx.RayActorError, rx.NodeDiedError, rx.ObjectLostError, rx.WorkerCrashedError, rx.OutOfMemoryError)
+_COLOURS = re.compile(r"\x1b\[\d+m")
 _DETAIL = ("class_name:", "actor_id:", "namespace:", "pid:", "ip:", "name:")
 
 
@@ -86,8 +88,13 @@ def error_of(ref: Any) -> rx.RayError | None:
 
 
 def say_lost(error: BaseException) -> str:
-    """Return what Ray says of how an actor was lost."""
-    lines = [line.strip() for line in str(error).splitlines()]
+    """Return what Ray says of how an actor was lost, without its guesses."""
+    text = (
+        _COLOURS.sub("", str(error))
+        .removeprefix(rx.ActorDiedError.BASE_ERROR_MSG)
+        .partition("Some common causes")[0]
+    )
+    lines = [line.strip() for line in text.splitlines()]
     told = [line for line in lines if line and not line.startswith(_DETAIL)]
     return " ".join(told).removesuffix(".") or type(error).__name__
 

@@ -66,6 +66,7 @@ class Replicas:
     ) -> None:
         self.all: list[Replica] = []
         self._groups: list[Any] = []
+        self._packed: list[Any] = []  # which a replica that is restarted reads again
         self._patience = patience
         self._processes, self._kind = processes, kind
         owners = [node.name for node in deployment.graph.owners()]
@@ -126,6 +127,7 @@ class Replicas:
         for node, count in deployment.replicas.items():
             own = Binding({node: binding.models[node]}, binding.nodes)
             packed = ray.put(pack_object((graph, own), f"the model of node {node!r}"))
+            self._packed.append(packed)
             options, declared = self._options[node], graph[node].replicas
             for index in range(count):
                 begin = packed, node, index, declared

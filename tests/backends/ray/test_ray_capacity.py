@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from flowsched_ray.capacity import Demand, Machine, find_obstacle, say_refusal
 
 MACHINES = [{"CPU": 4.0, "GPU": 1.0}, {"CPU": 4.0, "GPU": 1.0}, {"CPU": 8.0, "disk": 2.0}]

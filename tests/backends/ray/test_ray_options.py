@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flowsched_ray import RayBackend
+from flowsched_ray.options import Options
 
 import flowsched as fs
 from flowsched.errors import BackendError
-from flowsched_ray import RayBackend
-from flowsched_ray.options import Options
 
 GRAPH = fs.Graph("two", ["x"], [fs.Node("policy", ["x"], replicas=2), fs.Node("reward", ["policy"])])
 MODELS = {"policy": np.copy, "reward": np.copy}
@@ -87,13 +87,17 @@ def test_nothing_is_asked_for_by_default() -> None:
 
 def test_colocated_nodes_have_one_strategy() -> None:
     options = Options(placement={"policy": "SPREAD", "reward": "PACK"}, colocate=[["policy", "reward"]])
-    with pytest.raises(BackendError, match="placement of colocated nodes differs: policy SPREAD, reward PACK"):
+    with pytest.raises(
+        BackendError, match="placement of colocated nodes differs: policy SPREAD, reward PACK"
+    ):
         list(options.groups(["policy", "reward"]))
 
 
 def test_the_backend_is_imported_without_ray() -> None:
     code = "import sys, flowsched_ray; flowsched_ray.RayBackend(num_gpus=0.5); print('ray' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout == "False\n"
 
 
@@ -110,7 +114,9 @@ importlib.util.find_spec = lambda name, *rest: None if name == "ray" else found(
 import flowsched_ray
 print(flowsched_ray.RayBackend.problem())
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout == 'Ray is not installed. Install it: pip install "flowsched[ray]"\n'
 
 
