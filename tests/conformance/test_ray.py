@@ -37,5 +37,5 @@ class TestRay(BackendSuite):
     time_limit = 110.0
 
     def running(self) -> set[object]:
-        """What runs now; threads of Ray's own, which it has as long as this process is connected, are not counted."""
+        """What runs now, without threads of Ray's own, which end with the connection."""
         return {one for one in super().running() if not isinstance(one, threading._DummyThread)}

@@ -15,7 +15,8 @@ def cluster() -> Iterator[Any]:
     """A head and two more nodes, told apart by their resources; this process is connected to it."""
     from ray.cluster_utils import Cluster
 
-    nodes = Cluster(
+    make: Any = Cluster  # which Ray leaves partly untyped
+    nodes = make(
         initialize_head=True,
         head_node_args={"num_cpus": 2, "resources": {"left": 4}, "include_dashboard": False},
     )

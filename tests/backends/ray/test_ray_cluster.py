@@ -1,4 +1,4 @@
-"""Placing on a cluster of three nodes: by resources, strategies and colocation; what cannot be placed is refused."""
+"""Placing on a cluster of three nodes: by resources, strategies and colocation; what cannot be is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import flowsched as fs
 from flowsched.errors import BackendError, CapacityError
 from tests.backends.ray import workers
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("cluster")]
 
 ONE = fs.Graph("one", ["x"], [fs.Node("a", ["x"], replicas=2)])
 TWO = fs.Graph("two", ["x"], [fs.Node("a", ["x"], replicas=2), fs.Node("b", ["x"], replicas=2)])
@@ -40,7 +40,7 @@ def test_fractions_of_gpus_are_shared_and_the_device_is_the_first_that_is_visibl
     assert set(out["device"]) == {"cuda:0"}
 
 
-def test_replicas_without_gpus_have_no_device(cluster: Any) -> None:
+def test_replicas_without_gpus_have_no_device() -> None:
     assert set(_places(ONE)["a"]["device"]) == {None}
 
 
@@ -65,7 +65,7 @@ def test_colocated_replicas_of_two_nodes_share_a_place(node_ids: dict[str, str])
     assert len(set(out["a"]["place"])) == 2
 
 
-def test_a_runtime_environment_is_that_of_its_node_alone(cluster: Any) -> None:
+def test_a_runtime_environment_is_that_of_its_node_alone() -> None:
     out = _places(TWO, runtime_env={"a": {"env_vars": {"FLOWSCHED_WORD": "one"}}})
     assert set(out["a"]["word"]) == {"one"}
     assert set(out["b"]["word"]) == {None}
@@ -80,7 +80,7 @@ def test_a_runtime_environment_is_that_of_its_node_alone(cluster: Any) -> None:
         ({"resources": {"left": 1}, "placement": "STRICT_SPREAD"}, "on a node of its own"),
     ],
 )
-def test_what_cannot_be_placed_is_refused_at_once_node_by_node(cluster: Any, options: Any, said: str) -> None:
+def test_what_cannot_be_placed_is_refused_at_once_node_by_node(options: Any, said: str) -> None:
     began = time.monotonic()
     with pytest.raises(CapacityError) as caught:
         fs.start(ONE, {"a": workers.pass_on}, backend="ray", **options)
@@ -92,7 +92,7 @@ def test_what_cannot_be_placed_is_refused_at_once_node_by_node(cluster: Any, opt
         assert name in text
 
 
-def test_what_others_use_is_not_there(cluster: Any) -> None:
+def test_what_others_use_is_not_there() -> None:
     models = {"a": workers.pass_on}
     with (
         fs.start(ONE, models, backend="ray", resources={"left": 2}),
@@ -106,7 +106,7 @@ def test_what_others_use_is_not_there(cluster: Any) -> None:
         assert session.run({"x": np.arange(3)})["a"].tolist() == [0, 1, 2]
 
 
-def test_what_ray_does_not_start_in_time_is_an_error(cluster: Any) -> None:
+def test_what_ray_does_not_start_in_time_is_an_error() -> None:
     with pytest.raises(
         CapacityError, match=r"Ray started 0 of 2 replicas, and none of the others within 0.01 s"
     ):

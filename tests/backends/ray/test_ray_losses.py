@@ -1,4 +1,4 @@
-"""Replicas that die and nodes that go: the step ends with the cause in seconds, or goes on where that was asked for."""
+"""Replicas that die and nodes that go: a step ends with the cause in seconds, or goes on where that is asked."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.backends.ray import workers
 
 ray: Any = pytest.importorskip("ray")
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("cluster")]
 
 ONE = fs.Graph("one", ["x"], [fs.Node("a", ["x"], replicas=2, batch_size=2)])
 SOON = 10.0
 
 
-def test_a_process_that_ends_itself_is_told_with_its_call_and_its_exit_code(cluster: Any) -> None:
+def test_a_process_that_ends_itself_is_told_with_its_call_and_its_exit_code() -> None:
     began = time.monotonic()
     with pytest.raises(ReplicaLostError) as caught:
         fs.run(
@@ -38,7 +38,7 @@ def test_a_process_that_ends_itself_is_told_with_its_call_and_its_exit_code(clus
     assert "exit" in str(error).lower()
 
 
-def test_a_process_that_is_killed_between_steps_ends_the_next_one(cluster: Any) -> None:
+def test_a_process_that_is_killed_between_steps_ends_the_next_one() -> None:
     with fs.start(ONE, {"a": workers.say_pid}, backend="ray") as session:
         pids = session.run({"x": np.arange(8)})["a"].tolist()
         os.kill(pids[0], signal.SIGKILL)
@@ -47,7 +47,7 @@ def test_a_process_that_is_killed_between_steps_ends_the_next_one(cluster: Any) 
     assert (caught.value.node, caught.value.replica) == ("a", 0)
 
 
-def test_a_constructor_that_ends_the_process_fails_the_start(cluster: Any) -> None:
+def test_a_constructor_that_ends_the_process_fails_the_start() -> None:
     with pytest.raises(ReplicaLostError) as caught:
         fs.start(ONE, {"a": workers.EndsWhileBuilt}, backend="ray")
     assert caught.value.call is None
@@ -55,7 +55,7 @@ def test_a_constructor_that_ends_the_process_fails_the_start(cluster: Any) -> No
 
 
 def test_a_lost_replica_is_built_again_and_its_call_run_again_where_that_is_asked_for(
-    cluster: Any, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     models = {"a": partial(workers.CountsBuilds, folder=tmp_path)}
     with fs.start(ONE, models, backend="ray", max_restarts=1, max_task_retries=1) as session:
@@ -66,7 +66,7 @@ def test_a_lost_replica_is_built_again_and_its_call_run_again_where_that_is_aske
 
 
 def test_a_lost_replica_fails_its_step_where_calls_are_not_to_be_run_again(
-    cluster: Any, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     models = {"a": partial(workers.CountsBuilds, folder=tmp_path)}
     with (
@@ -104,7 +104,7 @@ def test_the_loss_of_a_node_in_the_middle_of_a_step_ends_it_with_the_cause(
     assert "node" in str(caught.value)
 
 
-def test_nothing_is_left_after_failures(cluster: Any) -> None:
+def test_nothing_is_left_after_failures() -> None:
     with pytest.raises(ReplicaLostError):
         fs.run(
             fs.compile(ONE, 8), {"a": partial(workers.end_process, bad=0)}, {"x": np.arange(8)}, backend="ray"
