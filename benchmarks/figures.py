@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -43,10 +44,32 @@ def at_least(what: str, value: float, limit: float, digits: int = 3) -> Figure:
     return Figure(what, f"{value:.{digits}f}", f">= {limit:g}", value >= limit)
 
 
+def say_number(value: float, digits: int = 3) -> str:
+    """Return a number with so many digits, all of those before the point, and no exponent.
+
+    >>> say_number(1234.5), say_number(0.01234), say_number(9.876, 2)
+    ('1,234', '0.0123', '9.9')
+    """
+    before = math.floor(math.log10(abs(value))) + 1 if value else 1
+    return f"{value:,.{max(0, digits - before)}f}"
+
+
+def say_seconds(value: float, digits: int = 3) -> str:
+    """Return a time in the unit that suits it.
+
+    >>> say_seconds(0.0123), say_seconds(0.000045), say_seconds(12.3)
+    ('12.3 ms', '45.0 µs', '12.3 s')
+    """
+    for unit, factor in (("s", 1.0), ("ms", 1e3)):
+        if value * factor >= 1:
+            return f"{say_number(value * factor, digits)} {unit}"
+    return f"{say_number(value * 1e6, digits)} µs"
+
+
 def say_step(what: str, timings: Sequence[Timing]) -> Figure:
     """Return the medians of a step's time by the clock and of the processor."""
     step = median_timing(timings)
-    return Figure(what, f"{step.wall * 1e3:.3g} ms a step, {step.cpu * 1e3:.2g} ms CPU")
+    return Figure(what, f"{say_number(step.wall * 1e3)} ms a step, {say_number(step.cpu * 1e3, 2)} ms CPU")
 
 
 def say_reached(what: str, bound: float, wall: float, limit: float) -> Figure:

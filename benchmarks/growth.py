@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import flowsched as fs
-from benchmarks.figures import Figure, Section
+from benchmarks.figures import Figure, Section, say_number, say_seconds
 from benchmarks.processes import count_memory, free_memory
 from benchmarks.timing import time_runs
 from benchmarks.workload import WIDTH, first
@@ -109,7 +109,7 @@ def _measure_session(backend: str, options: dict[str, Any], replicas: int, runs:
     calls = fs.compile(graph, samples=replicas).table.calls
     repeats = max(1, CALLS // calls // runs)
     with _instance(backend):
-        empty, others = count_memory()
+        empty, _ = count_memory()
         began = time.perf_counter()
         with fs.start(
             graph, dict.fromkeys(("first", "second"), first), backend=backend, **options
@@ -129,7 +129,7 @@ def _measure_session(backend: str, options: dict[str, Any], replicas: int, runs:
         "cpu": median(timing.cpu for timing in timings) / calls,
         "start": started,
         "memory": full - empty,
-        "processes": processes - others,
+        "processes": processes - 1,
     }
 
 
@@ -171,19 +171,18 @@ def _say_programs(runs: int) -> Iterator[Figure]:
     for replicas in REPLICAS:
         found = _in_own_process("programs", replicas, runs)
         calls = found["calls"]
-        each = ", ".join(
-            f"{what} {found[what] / calls * 1e6:.3g} µs" for what in ("lower", "check", "simulate")
-        )
-        measured = f"{each} a call; {found['memory']:.3g} MiB, {found['messages']:,.0f} messages"
+        parts = ("lower", "check", "simulate")
+        each = ", ".join(f"{what} {say_seconds(found[what] / calls)}" for what in parts)
+        measured = f"{each} a call; {say_number(found['memory'], 2)} MiB, {found['messages']:,.0f} messages"
         yield Figure(f"programs only: one rank for each of {replicas:,} replicas", measured)
 
 
 def _say_session(found: dict[str, float], replicas: int) -> str:
-    each = f"{found['wall'] * 1e6:,.3g} µs a call, {found['cpu'] * 1e6:,.3g} µs CPU of the driver"
-    memory = f"{found['memory'] / replicas * 1024:,.0f} KiB a replica"
+    each = f"{say_seconds(found['wall'])} a call, {say_seconds(found['cpu'])} CPU of the driver"
+    memory = f"{say_number(found['memory'] / replicas, 2)} MiB a replica"
     if found["processes"]:
         memory += f" ({found['memory']:,.0f} MiB in {found['processes']:.0f} processes)"
-    return f"{each}; {memory}; up in {found['start']:.2g} s"
+    return f"{each}; {memory}; up in {say_seconds(found['start'], 2)}"
 
 
 def _time(run: Callable[[], object], runs: int) -> float:

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.apart import Apart
-from benchmarks.figures import Figure, Section, at_most
+from benchmarks.figures import Figure, Section, at_most, say_number
 from benchmarks.peers.dask_distributed import bring_dask
 from benchmarks.peers.flowsched_sides import bring_flowsched
 from benchmarks.peers.jobs import JOBS
@@ -124,4 +124,4 @@ def _say(job: str, found: Mapping[str, Found]) -> Iterator[Figure]:
 
 
 def _milliseconds(timings: list[Timing]) -> str:
-    return f"{median(timing.wall for timing in timings) * 1e3:,.3g} ms"
+    return f"{say_number(median(timing.wall for timing in timings) * 1e3)} ms"
