@@ -121,7 +121,7 @@ class ReplicaActor:
         try:
             return self._run(head, fragments)
         except BaseException as error:  # noqa: BLE001 - likewise
-            self._cancelled = True  # calls of the step that were submitted ahead are not made
+            self._over = True  # calls of the step that were submitted ahead are not made
             raise CallFailed(pack_error(error)) from None
 
     def run_or_learn(self, head: bytes, lesson: Sequence[Any], *fragments: Any) -> Any:

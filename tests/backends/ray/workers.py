@@ -82,3 +82,56 @@ def hold(numbers: Any, folder: Path) -> Any:
 
 def say_pid(numbers: Any) -> Any:
     return np.full(len(numbers), os.getpid())
+
+
+class Grows:
+    """Makes two rows of each; its other method, and the node that nobody reads, pass on."""
+
+    def __call__(self, numbers: Any) -> Any:
+        return np.repeat(numbers, 2) * 10
+
+    def left(self, numbers: Any) -> Any:
+        return numbers + 1
+
+    def unread(self, numbers: Any) -> Any:
+        return numbers
+
+
+class Remembers:
+    """Keeps all that it was given, and says whether it has changed since."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[Any, Any]] = []
+
+    def __call__(self, numbers: Any) -> Any:
+        self.given.append((numbers, numbers.tolist()))
+        for kept, before in self.given:
+            if kept.tolist() != before:
+                raise ValueError(f"{before} has become {kept.tolist()}")
+        return numbers
+
+
+def add_all(left: Any, top: Any, x: Any) -> Any:
+    return left + top + x
+
+
+def widen(numbers: Any, width: int) -> Any:
+    return np.repeat(numbers[:, None], width, axis=1)
+
+
+def raise_while_others_hold(numbers: Any, context: fs.Context, folder: Path) -> Any:
+    """Raise in replica 0 once the other one is in a call, which it leaves when it is told that the step is over."""
+    until = time.monotonic() + 30
+    if context.replica:
+        (folder / "held").touch()
+        while not context.cancelled() and time.monotonic() < until:
+            time.sleep(0.005)
+        (folder / f"cancelled-{context.replica}").touch()
+        return numbers
+    while not (folder / "held").exists() and time.monotonic() < until:
+        time.sleep(0.005)
+    raise ValueError("bad")
+
+
+def other_dtype_in_another_replica(numbers: Any, context: fs.Context) -> Any:
+    return numbers.astype(np.float32) if context.replica else numbers
