@@ -20,10 +20,11 @@ def backend_named(name: str) -> Iterator[str | Backend]:
         yield TorchBackend()  # it forks all ranks from one process that has torch loaded
     elif name == "ray":
         import ray
+        from flowsched_ray import RayBackend
 
         ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         try:
-            yield name
+            yield RayBackend(reuse=True)
         finally:
             ray.shutdown()
     else:
