@@ -9,6 +9,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Self
 
+from benchmarks.processes import count_cpu
 from benchmarks.timing import Timing, time_runs
 
 Step = Callable[[], object]
@@ -21,15 +22,16 @@ class Apart:
 
     Args:
         bring: brings the side up, there.
+        count_all: whether processor time is that of all processes there, and not only of the one that drives.
 
     Raises:
         RuntimeError: it could not be brought up, or a step failed; says why.
     """
 
-    def __init__(self, bring: Bring) -> None:
+    def __init__(self, bring: Bring, *, count_all: bool = False) -> None:
         spawn = multiprocessing.get_context("spawn")
         self._pipe, theirs = spawn.Pipe()
-        self._process = spawn.Process(target=_serve, args=(theirs, bring))
+        self._process = spawn.Process(target=_serve, args=(theirs, bring, count_all))
         self._process.start()
         theirs.close()
         self._read()
@@ -64,14 +66,21 @@ class Apart:
         return answer
 
 
-def _serve(pipe: Connection, bring: Bring) -> None:
+def _serve(pipe: Connection, bring: Bring, count_all: bool) -> None:
     try:
         with bring() as steps:
             pipe.send(None)
             while True:
                 name, repeats = pipe.recv()
-                pipe.send(time_runs(steps[name], repeats))
+                pipe.send((_time_all if count_all else time_runs)(steps[name], repeats))
     except EOFError:
         pass  # the other end is closed: it is over
     except Exception as error:  # noqa: BLE001 - it is raised at the other end
         pipe.send(f"{type(error).__name__}: {error}")
+
+
+def _time_all(run: Step, repeats: int) -> Timing:
+    """Time some runs in a row, with the processor time of all processes."""
+    before = count_cpu()
+    timing = time_runs(run, repeats)
+    return Timing(timing.wall, (count_cpu() - before) / repeats)

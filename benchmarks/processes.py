@@ -1,4 +1,4 @@
-"""Memory of this process and all that it started, shared pages divided among those that share them."""
+"""Memory and processor time of this process and all that it started."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def count_memory(part: str = "") -> tuple[float, int]:
-    """Return MiB and the number of processes, of this one and all below it.
+    """Return MiB and the number of processes, of this one and all below it; shared pages are divided.
 
     Args:
         part: only processes whose command line holds this text.
@@ -16,6 +16,11 @@ def count_memory(part: str = "") -> tuple[float, int]:
         size for process in _family() if part in _command(process) and (size := _size(process)) is not None
     ]
     return sum(sizes), len(sizes)
+
+
+def count_cpu() -> float:
+    """Return the seconds of processor time that all threads of these processes have taken which still live."""
+    return sum(_cpu(task) for process in _family() for task in Path(f"/proc/{process}/task").glob("*")) / 1e9
 
 
 def free_memory() -> float:
@@ -48,6 +53,14 @@ def _command(process: int) -> str:
         return Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
     except OSError:
         return ""
+
+
+def _cpu(task: Path) -> int:
+    """Return the nanoseconds that a thread has run."""
+    try:
+        return int((task / "schedstat").read_text().split()[0])
+    except OSError:
+        return 0
 
 
 def _size(process: int) -> float | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import flowsched as fs
 from benchmarks.growth import measure_programs, measure_threads, wide_graph
-from benchmarks.processes import count_memory, free_memory
+from benchmarks.processes import count_cpu, count_memory, free_memory
 
 
 @pytest.mark.parametrize("replicas", [8, 64])
@@ -31,3 +34,14 @@ def test_memory_of_this_process_is_counted() -> None:
     assert 1 < own < free_memory() + own
     assert processes >= 1
     assert count_memory("no such command line")[1] == 0
+
+
+def test_processor_time_of_what_was_started_is_counted() -> None:
+    busy = "import sys, time\nwhile time.process_time() < 0.2: pass\nprint(flush=True)\nsys.stdin.read()"
+    before = count_cpu()
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", busy], stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert count_cpu() - before >= 0.19
+        process.communicate("")
