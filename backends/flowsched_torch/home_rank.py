@@ -58,7 +58,6 @@ class HomeRank(Together):
         self._ended = InOrder(step, self._teller.tell) if listened else None
         self._hub.order(Kind.STEP, number, STEP.pack(step.number, listened, plan, settings))
         part = self._part_of(number, step, listened)
-        part.begin()
         part.run_calls()
         outputs = part.take_outputs()
         for rank, news in self._hear(Kind.ENDED).items():

@@ -16,13 +16,12 @@ from typing import NoReturn
 
 from flowsched_torch.control import Connection, Kind
 
-_ENDS = 3  # files of each rank: its two connections and the board
+_ENDS = 4  # files of each rank: its two connections, the board, and where it says that it has ended a step
 
 
 def main(number: int) -> NoReturn:
     """Fork ranks for the process at the other end of socket ``number`` until that is gone, then end with them."""
-    import flowsched_torch.serve  # noqa: F401 - with all that ranks need, so that they share its memory
-
+    _load()
     end = socket.socket(fileno=number)
     woken, waker = socket.socketpair()
     for side in (woken, waker):
@@ -31,6 +30,23 @@ def main(number: int) -> NoReturn:
     signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
     _Host(end, woken, waker).serve()
     os._exit(0)
+
+
+def _load() -> None:
+    """Load all that ranks use, also what is loaded only when it is used, so that they share its memory."""
+    import gc
+
+    import flowsched
+    import flowsched_torch.serve  # noqa: F401
+    from flowsched.backend import Program, pack_object, unpack_object
+    from flowsched.programs import check_programs
+
+    graph = flowsched.Graph("one", sources=["x"], nodes=[flowsched.Node("a", inputs=["x"])])
+    plan = unpack_object(pack_object(flowsched.compile(graph, 1)))
+    check_programs(plan.programs(), plan)
+    _ = Program(plan).links
+    gc.collect()
+    gc.freeze()  # a collection in a rank would otherwise copy the memory that it shares
 
 
 class _Host:

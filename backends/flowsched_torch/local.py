@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from torch.distributed import TCPStore
@@ -24,6 +24,7 @@ from flowsched_torch.hub import GoneError, Hub, SilentError
 from flowsched_torch.losses import SEE_WHY, lost_replica, served_replicas
 from flowsched_torch.mesh import Mesh
 from flowsched_torch.plans import PlanNumbers, Plans
+from flowsched_torch.schedule import RankPlan
 from flowsched_torch.seen import SeenByPlan
 from flowsched_torch.serve import STEP, Job, Surroundings
 from flowsched_torch.steps import RankStep, begin_void, end_void
@@ -65,7 +66,7 @@ class LocalRanks(Running):
         self._closed = False
         self._step: Step | None = None
         self._idle = False  # whether no rank can be in the middle of its constructors or a call
-        self._ranks = range(placement.ranks)
+        self._awaited = 0  # how often ranks must have ended a step
         self._numbers = PlanNumbers()
         self._last: int | None = None  # the plan of the last step
         self._staying: int | None = None  # the plan of which the ranks have begun the next step already
@@ -76,7 +77,8 @@ class LocalRanks(Running):
         ends = [(socket.socketpair(), socket.socketpair()) for _ in range(placement.ranks)]
         orders = {rank: Connection(order[0]) for rank, (order, _) in enumerate(ends)}
         alarms = {rank: Connection(alarm[0]) for rank, (_, alarm) in enumerate(ends)}
-        self._hub = Hub(orders, alarms, timeout)
+        counted, self._counting = os.pipe()
+        self._hub = Hub(orders, alarms, timeout, counted)
         self._teller = Teller(deployment.observer, self._hub.wake)
         self._forgotten = weakref.finalize(self, _abandon, self._hub, self._board)
         try:
@@ -134,18 +136,20 @@ class LocalRanks(Running):
         job = Job(deployment.graph, binding, dict(deployment.replicas), self._placement, devices)
         around = Surroundings(list(sys.path), os.getcwd(), dict(os.environ), list(sys.argv), pack_object(job))
         try:
-            files = [(order.fileno(), alarm.fileno(), self._board.file) for order, alarm in ends]
+            shared = self._board.file, self._counting
+            files = [(order.fileno(), alarm.fileno(), *shared) for order, alarm in ends]
             self._pids = self._forking.fork(pickle.dumps(around), files)
         finally:
+            os.close(self._counting)
             for end in ends:
                 for side in end:
                     side.close()
-        self._wait_for(Kind.READY, self._ranks)
+        self._wait_for(Kind.READY)
         store = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
         self._hub.order(Kind.JOIN, store.port)
         mesh = self._mesh = Mesh(store, self._home, self._placement.processes, host="127.0.0.1")
         self._plans = Plans(self._placement, self._home, mesh)
-        self._wait_for(Kind.JOINED, self._ranks)
+        self._wait_for(Kind.JOINED)
 
     def _run(self, step: Step) -> Outputs:
         number = self._know(step)
@@ -154,10 +158,10 @@ class LocalRanks(Running):
             self._hub.order(Kind.STEP, number, STEP.pack(step.number, self._is_observed, stays))
             self._last, self._staying = number, number if stays else None
         own = self._plans[number]
-        running = RankStep(own, step, {}, lambda: False, lambda _: None, lambda _: None)
-        running.begin()
+        running = RankStep(own, {}, lambda: False, lambda _: None, lambda _: None)
+        running.begin(step)
         ended = InOrder(step, self._teller.tell) if self._is_observed else None
-        self._wait_for(Kind.ENDED, own.reporters, running, ended)
+        self._wait_for_end(own, running, ended)
         outputs = running.take_outputs()
         running.end()
         self._seen.meet(number, step)
@@ -186,35 +190,46 @@ class LocalRanks(Running):
         if self._staying is not None:
             own = self._plans[self._staying]
             begin_void(own)
-            self._wait_for(Kind.ENDED, own.reporters)
+            self._wait_for_end(own)
             end_void(own)
             self._staying = None
 
-    def _wait_for(
-        self,
-        kind: Kind,
-        ranks: Collection[int],
-        running: RankStep | None = None,
-        ended: InOrder | None = None,
+    def _wait_for(self, kind: Kind) -> None:
+        """Wait until all ranks have said something; errors are those of :meth:`_hear_until`."""
+        left = set(range(self._placement.ranks))
+
+        def take(rank: int, frame: Frame) -> None:
+            if frame.kind is kind:
+                left.discard(rank)
+            else:
+                self._take(rank, frame, None, None)
+
+        self._hear_until(lambda: not left, take)
+
+    def _wait_for_end(
+        self, own: RankPlan, running: RankStep | None = None, ended: InOrder | None = None
     ) -> None:
-        """Wait until these ranks have said something.
+        """Wait until a step has ended everywhere; errors are those of :meth:`_hear_until`."""
+        hub, self._awaited = self._hub, self._awaited + len(own.reporters)
+        self._hear_until(
+            lambda: hub.ended >= self._awaited, lambda rank, frame: self._take(rank, frame, running, ended)
+        )
+
+    def _hear_until(self, is_done: Callable[[], bool], take: Callable[[int, Frame], None]) -> None:
+        """Take what ranks say until that is enough.
 
         Raises:
             RunError: a rank failed or was lost.
             SessionError: the session was closed meanwhile.
         """
-        left = set(ranks)
         try:
-            while left:
+            while not is_done():
                 for rank, frame in self._hub.hear():
-                    if frame.kind is kind:
-                        left.discard(rank)
-                    else:
-                        self._take(rank, frame, running, ended)
+                    take(rank, frame)
                 self._teller.raise_if_any()
                 self._raise_if_closed()
-            for rank, frame in self._hub.rest():  # what came first, on other connections
-                self._take(rank, frame, running, ended)
+            for rank, frame in self._hub.rest():  # what was said before, on other connections
+                take(rank, frame)
         except GoneError as gone:
             raise self._lost(gone.rank) from None
         except SilentError as silent:

@@ -78,7 +78,6 @@ class OtherRank(Together):
             )
         self._listened = listened
         part = self._part_of(number, step, listened or self._deployment.observer is not None)
-        part.begin()
         part.run_calls()
         part.end()
         self._orders.send(Kind.ENDED, number, self._seen.since_last(number, step))

@@ -17,13 +17,24 @@ _KEPT = 2
 class Place:
     """Memory for one message."""
 
-    __slots__ = ("_first", "_head", "_numbers", "_unused", "bytes", "size", "tensor")
+    __slots__ = (
+        "_first",
+        "_first_size",
+        "_head",
+        "_numbers",
+        "_unused",
+        "bytes",
+        "memory",
+        "size",
+        "tensor",
+    )
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.bytes: Bytes = np.empty(size, np.uint8)
         self.tensor = torch.from_numpy(self.bytes)
-        self._first = [self.tensor]
+        self.memory = memoryview(self.bytes)
+        self._first, self._first_size = [self.tensor], size
         self._head = b""
         self._numbers: Any = None
         self._unused = 0
@@ -31,9 +42,13 @@ class Place:
 
     def first(self, size: int) -> list[torch.Tensor]:
         """Return the first bytes as a list of one tensor, as gloo takes it."""
-        if len(self._first[0]) != size:
-            self._first = [self.tensor[:size]]
+        if size != self._first_size:
+            self._first, self._first_size = [self.tensor[:size]], size
         return self._first
+
+    def begins_with(self, head: bytes) -> bool:
+        """Whether the memory begins with these bytes."""
+        return self.memory[: len(head)] == head
 
     def is_free(self) -> bool:
         """Whether no batch refers to the memory."""

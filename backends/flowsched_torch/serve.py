@@ -83,7 +83,7 @@ def serve(rank: int, payload: bytes, files: list[int], parent: int) -> NoReturn:
     status = 1
     try:
         orders, alarms = (Connection(socket.socket(fileno=file)) for file in files[:2])
-        _Rank(rank, orders, alarms, Board.open(files[2])).serve(payload)
+        _Rank(rank, orders, alarms, Board.open(files[2]), files[3]).serve(payload)
         status = 0
     except SystemExit:
         status = 0
@@ -97,8 +97,9 @@ def serve(rank: int, payload: bytes, files: list[int], parent: int) -> NoReturn:
 class _Rank:
     """A rank, as its main thread and the thread that hears alarms see it."""
 
-    def __init__(self, rank: int, orders: Connection, alarms: Connection, board: Board) -> None:
+    def __init__(self, rank: int, orders: Connection, alarms: Connection, board: Board, ended: int) -> None:
         self._rank, self._orders, self._alarms, self._board = rank, orders, alarms, board
+        self._ended = ended
         self._over = False
         self._moving = False  # whether the main thread is in a step, outside of what is the user's
         self._job: Job
@@ -106,6 +107,7 @@ class _Rank:
         self._plans: Plans
         self._seeds: dict[int, tuple[int, list[int]]] = {}
         self._seen = News()
+        self._running: RankStep | None = None
         self._reports: set[int] = set()
 
     def serve(self, payload: bytes) -> None:
@@ -123,6 +125,7 @@ class _Rank:
                 self._add_plan(frame)
             elif frame.kind is Kind.FORGET:
                 self._plans.forget(frame.number)
+                self._running = None
                 del self._seeds[frame.number]
                 self._seen.forget(frame.number)
                 self._reports.discard(frame.number)
@@ -178,7 +181,7 @@ class _Rank:
                 self._run_step(plan, number, listened)
         except VoidError:
             if plan in self._reports:
-                self._orders.send(Kind.ENDED)
+                os.write(self._ended, b"x")
         except CancelledError:
             raise SystemExit from None
         except BaseException as error:  # noqa: BLE001 - likewise
@@ -192,15 +195,17 @@ class _Rank:
             raise SystemExit
         own = self._plans[plan]
         seed, window = self._seeds[plan]
-        step = Step(own.program, self._job.binding, (), number, seed, window)
-        tell = self._tell_ended if listened else None
-        see = partial(self._tell_seen, plan)
-        running = RankStep(own, step, self._workers, self._is_over, self._note, see, tell, self._look)
-        running.begin()
+        running = self._running
+        if running is None or running.own is not own:
+            tell = self._tell_ended if listened else None
+            see = partial(self._tell_seen, plan)
+            running = RankStep(own, self._workers, self._is_over, self._note, see, tell, self._look)
+            self._running = running
+        running.begin(Step(own.program, self._job.binding, (), number, seed, window))
         running.run_calls()
         running.end()
         if plan in self._reports:
-            self._orders.send(Kind.ENDED)
+            os.write(self._ended, b"x")
 
     def _tell_seen(self, plan: int, step: Step) -> None:
         if news := self._seen.since_last(plan, step):

@@ -26,11 +26,10 @@ class CancelledError(Exception):
 
 
 class RankStep:
-    """One rank's part of one step.
+    """One rank's part of one step of a plan, or of several, one after the other.
 
     Args:
         own: what the rank does.
-        step: the step; its inputs are read only where this rank holds them.
         workers: the rank's replicas.
         cancelled: tells whether the step is over.
         note: is called with the number of each call before its worker is, and with -1 when that has returned.
@@ -42,7 +41,6 @@ class RankStep:
     def __init__(
         self,
         own: RankPlan,
-        step: Step,
         workers: Workers,
         cancelled: Callable[[], bool],
         note: Callable[[int], None],
@@ -50,17 +48,20 @@ class RankStep:
         tell: Callable[[CallEnded], None] | None = None,
         look: Callable[[int, int], None] | None = None,
     ) -> None:
-        self._own, self._step, self._workers = own, step, workers
+        self.own, self._workers = own, workers
         self._cancelled, self._note, self._see, self._tell, self._look = cancelled, note, see, tell, look
         self.outputs: dict[int, Batch] = {}
+        self._step: Step
 
-    def begin(self) -> None:
-        """Post the first receives and send what is read of the step's inputs."""
-        for stream in self._own.post:
+    def begin(self, step: Step) -> None:
+        """Post the first receives and send what is read of the step's inputs, where this rank holds them."""
+        self._step = step
+        self.outputs = {}
+        for stream in self.own.post:
             stream.post()
         inputs = self._step.inputs
         samples = self._step.plan.samples
-        for outgoing, source, start, stop in self._own.inputs:
+        for outgoing, source, start, stop in self.own.inputs:
             outgoing.send(_rows(inputs[source], start, stop, samples))
 
     def run_calls(self) -> None:
@@ -73,20 +74,20 @@ class RankStep:
             RuntimeError: a connection is lost.
         """
         try:
-            for own in self._own.calls:
+            for own in self.own.calls:
                 self._run_call(own)
         except VoidError:
             self._pass_void()
             raise
 
     def end(self) -> None:
-        """Wait until all is sent."""
-        for stream in self._own.sends:
-            stream.wait()
+        """Wait until all is sent that would otherwise be kept alive for nothing."""
+        for stream in self.own.sends:
+            stream.settle()
 
     def take_outputs(self) -> dict[int, Batch]:
         """Wait for the outputs that come from other ranks; return all by number of the call."""
-        for call in self._own.outputs:
+        for call in self.own.outputs:
             self.take_output(call)
         return self.outputs
 
@@ -96,7 +97,7 @@ class RankStep:
         Raises:
             OutputError: it could not be sent.
         """
-        stream = self._own.outputs[call]
+        stream = self.own.outputs[call]
         if call in self.outputs:
             return
         try:
@@ -107,21 +108,21 @@ class RankStep:
 
     def spread_outputs(self) -> None:
         """At home: pass the outputs on to all ranks that are to have them."""
-        for call, streams in self._own.spreads:
+        for call, streams in self.own.spreads:
             for stream in streams:
                 stream.send(self.outputs[call])
 
     def take_spread(self) -> dict[int, Batch]:
         """Elsewhere: wait for the outputs that home passes on; return all by number of the call."""
         found = {}
-        for call, stream in self._own.spread.items():
+        for call, stream in self.own.spread.items():
             found[call] = stream.take()
             stream.release()
         return found
 
     def _pass_void(self) -> None:
         """Take and send what a step takes and sends, without its rows; nothing has run then, and nothing will."""
-        for own in self._own.calls:
+        for own in self.own.calls:
             for stream in own.post:
                 stream.post()
             for signal in own.waits:
@@ -133,7 +134,7 @@ class RankStep:
                 outgoing.send_void()
             for signal in own.signals:
                 signal.send()
-        for own in self._own.calls:
+        for own in self.own.calls:
             for stream in own.releases:
                 stream.release()
         self.end()
@@ -182,6 +183,8 @@ class RankStep:
             raise self._unsendable(
                 own.links.call, error, "its inputs cannot be cut and joined"
             ) from error.__cause__
+        if own.links.slices is not None:
+            return [sole[0] for sole in parts]
         return self._step.join(own.links, parts)
 
     def _fragment(self, source: Source) -> Batch:
@@ -213,8 +216,6 @@ def end_void(own: RankPlan) -> None:
     for stream in own.outputs.values():
         _take_void(stream)
         stream.release()
-    for outgoing in own.sends:
-        outgoing.wait()
 
 
 def _take_void(stream: Incoming) -> None:

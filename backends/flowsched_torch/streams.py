@@ -97,6 +97,8 @@ class Outgoing:
 
     def send(self, batch: Batch) -> None:
         """Begin to send a batch; it must not be changed until :meth:`wait` has returned."""
+        if self._works:
+            self.wait()
         if self._is_as_last(batch):
             if type(batch) is torch.Tensor:
                 self._numbers.copy_(batch)
@@ -104,6 +106,7 @@ class Outgoing:
                 np.copyto(self._numbers, batch)
             self._works.append(self._send_to(self._message, self.peer, self._tag))
             self.overflows = False
+            self._held = None
             return
         self._like = None
         try:
@@ -119,15 +122,23 @@ class Outgoing:
 
     def send_void(self) -> None:
         """Send no batch, but the word that the step is none."""
+        if self._works:
+            self.wait()
         self._like = None
         self._send(_NOTHING, _VOID, b"")
 
     def wait(self) -> None:
         """Wait until all is sent."""
-        for work in self._works:
-            finish(work)
-        self._works.clear()
-        self._held = None
+        if self._works:
+            for work in self._works:
+                finish(work)
+            self._works.clear()
+            self._held = None
+
+    def settle(self) -> None:
+        """Wait until all is sent that others have a part in: large columns, and what was not posted."""
+        if self._held is not None:
+            self.wait()
 
     def _is_as_last(self, batch: Batch) -> bool:
         like = self._like
@@ -179,7 +190,7 @@ class Outgoing:
                 late += [bulk_bytes(columns[at])] if at < len(bulk) else []
         late += [bulk_bytes(column) for column in columns[len(self._next.bulk) :]]
         self._works += [self._send_to([part], self.peer, self._tag) for part in (*parts, *late)]
-        self._held = (columns, parts, late)
+        self._held = (columns, parts, late) if bulk or late else None
         self.overflows = bool(late)
 
 
@@ -203,7 +214,9 @@ class Incoming:
         """Post the receive of the next message, unless it is posted."""
         if self._posted or self.is_here:
             return
-        self._post(self._first.take(self._next.first), self._next.first)
+        size = self._next.first
+        place = self._first.take(size)
+        self._posted.append((place, self._receive_from(place.first(size), self.peer, self._tag)))
         for at, capacity in enumerate(self._next.bulk):
             self._post(self._places(at).take(capacity), capacity)
 
@@ -216,9 +229,11 @@ class Incoming:
         """
         if self.is_here:
             return self.batch
-        self.post()
-        place = self._wait(0)
-        if self._head and place.bytes[: len(self._head)].tobytes() == self._head:
+        if not self._posted:
+            self.post()
+        place, work = self._posted[0]
+        finish(work)
+        if self._head and place.begins_with(self._head):
             self._posted.clear()
             self.batch = place.numbers(self._schema[0], self._begin, self._head)
             self.is_here = True
@@ -314,6 +329,7 @@ class Signal:
 
     def send(self) -> None:
         """Begin to send it."""
+        self.wait()
         self._work = self._mesh.send(self._nothing, self._peer, self._tag)
 
     def post(self) -> None:
@@ -326,3 +342,6 @@ class Signal:
         if self._work is not None:
             finish(self._work)
             self._work = None
+
+    def settle(self) -> None:
+        """Nobody needs to wait for so little: the next one does."""

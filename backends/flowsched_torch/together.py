@@ -159,9 +159,11 @@ class Together(Running):
         """Let go of what is known of a plan."""
 
     def _part_of(self, number: int, step: Step, listened: bool) -> RankStep:
-        """Return this rank's part of a step; its own observer and home's are told of the calls."""
+        """Begin this rank's part of a step; its own observer and home's are told of the calls."""
         is_over, tell = self._watch.is_over, self._tell if listened else None
-        return RankStep(self._plans[number], step, self._workers, is_over, _ignore, _ignore, tell)
+        part = RankStep(self._plans[number], self._workers, is_over, _ignore, _ignore, tell)
+        part.begin(step)
+        return part
 
     def _end_telling(self) -> None:
         self._teller.end()
