@@ -45,9 +45,11 @@ class RayBackend(Backend):
         max_task_retries: how often a call whose replica was lost is run again; -1 for always. Without it, a call
             whose replica is lost fails its step, and a restarted replica serves later sessions' steps only.
         compiled: whether each plan becomes one Ray compiled graph, which costs seconds once and then about half of
-            what tasks cost. All calls of a step must fit at once: a graph holds none back for ``max_in_flight`` or
-            ``max_bytes``. One graph is loaded at a time, so that steps should be of one size. Nodes ``after``
-            others, observers and restarts are not to be had; inputs are copied once by who reads them.
+            what tasks cost. For actors that have a core each: as long as a graph is loaded, Ray has all of them
+            wait for their inputs busily. All calls of a step must fit at once: a graph holds none back for
+            ``max_in_flight`` or ``max_bytes``. One graph is loaded at a time, so that steps should be of one size.
+            Nodes ``after`` others, observers and restarts are not to be had. Workers run in a thread beside the
+            main one, and each call copies what it reads.
         max_bytes: the most bytes of outputs in the object store that are still read at once; by default 30 % of
             the store. A call that makes more on its own still runs.
         start_timeout: seconds that Ray may take to place and start one more replica, before it is an error.
@@ -158,7 +160,7 @@ class RayBackend(Backend):
         found = _ray_version()
         if found is None:
             return {}
-        return {"ray": found}
+        return {"ray": found, "compiled_graphs": find_spec("ray.dag") is not None}
 
 
 def _refuse_restarts(max_restarts: int | Mapping[str, int]) -> None:

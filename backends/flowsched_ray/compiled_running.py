@@ -64,7 +64,7 @@ class CompiledRunning(Running):
         self._told = Told()
         self._events: SimpleQueue[_Ended | _Failed] = SimpleQueue()
         self._reader: threading.Thread | None = None
-        self._failed = False
+        self._clean = True  # whether no actor can be in the middle of a call
         self._lock = threading.Lock()
         self._closed = False
         for replica in replicas.all:
@@ -82,14 +82,12 @@ class CompiledRunning(Running):
         if not step.plan.table.calls:
             return step.collect([])
         lesson = self._lessons.teach(step)
-        row_bytes = lesson.guess_row_bytes(step, {})
+        row_bytes = lesson.guess_row_bytes(step)
         self._refuse_unfit(step, lesson, row_bytes)
-        try:
-            graph = self._load(step, lesson, max(row_bytes))
-            outputs = self._execute(step, graph)
-        except BaseException:
-            self._failed = True
-            raise
+        self._clean = False
+        graph = self._load(step, lesson, max(row_bytes))
+        outputs = self._execute(step, graph)
+        self._clean = True
         return step.collect(outputs)
 
     def close(self) -> None:
@@ -112,7 +110,7 @@ class CompiledRunning(Running):
     def _unload(self) -> None:
         graph, self._graph = self._graph, None
         with silent():
-            if graph is not None and not self._failed:
+            if graph is not None and self._clean:
                 graph.unload()
             self._replicas.end()
             if graph is not None:

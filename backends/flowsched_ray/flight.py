@@ -9,9 +9,9 @@ from typing import Any
 import ray
 
 from flowsched.backend import Step
-from flowsched.batch import Batch
+from flowsched.batch import Batch, share
 from flowsched_ray.actor import BRIEF, Signal
-from flowsched_ray.edge import count_bytes, decode, encode_rows
+from flowsched_ray.edge import count_bytes, decode, encode
 from flowsched_ray.submission import Slice, Submission
 from flowsched_ray.told import Told
 
@@ -71,7 +71,7 @@ class Flight:
                 self._told.take(links.node, links.replica, seen)
             if links.is_output:
                 self._outputs[call] = decode(batch)
-        if size > self.sizes.get(links.node, 0.0) * links.made:
+        if size >= self.sizes.get(links.node, 0.0) * links.made:
             self.sizes[links.node] = size / links.made
         return seconds
 
@@ -108,5 +108,5 @@ class Flight:
                 slots[slot] = None
 
     def _cut(self, piece: Slice) -> Any:
-        rows = encode_rows(self.step.inputs[piece.source], piece.start, piece.stop)
-        return rows if count_bytes(self.step.inputs[piece.source]) <= _INLINE else ray.put(rows)
+        rows = share(self.step.inputs[piece.source], piece.start, piece.stop)
+        return encode(rows) if count_bytes(rows) <= _INLINE else ray.put(encode(rows))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import ray
 
-from flowsched.backend import Gates, Step
+from flowsched.backend import Gates, Links, Step
 from flowsched.batch import Batch
 from flowsched_ray.actor import Signal
 from flowsched_ray.flight import Flight
@@ -26,7 +26,8 @@ class HeldFlight(Flight):
     is under way, the next call is submitted whatever room there is.
 
     Args:
-        row_bytes: by node, about how many bytes a row of its output takes; learnt as calls end.
+        row_bytes: by node, about how many bytes a row of its output takes, as far as that is known. Of a node of
+            which it is not, no more calls are under way than it has replicas.
         room: bytes that outputs which are still read may take.
         look_up: is called again and again while nothing happens; what it raises ends the step.
         tell: is called with each call that has ended, and the seconds in its worker.
@@ -39,7 +40,7 @@ class HeldFlight(Flight):
         head: bytes,
         told: Told,
         *,
-        row_bytes: Sequence[float],
+        row_bytes: Mapping[int, float],
         room: float,
         look_up: Callable[[], None],
         tell: Callable[[int, float], None],
@@ -55,7 +56,11 @@ class HeldFlight(Flight):
         self._entries = {entry.call: (place, entry) for place, entry in enumerate(submission.entries)}
         self._ready: list[tuple[int, Entry]] = []
         self._under_way: dict[Any, Entry] = {}
-        self._row_bytes, self._room, self._look_up, self._tell = list(row_bytes), room, look_up, tell
+        self._row_bytes, self._room, self._look_up, self._tell = dict(row_bytes), room, look_up, tell
+        graph = step.plan.graph
+        self._replicas = [graph.owner(node.name).replicas for node in graph]
+        self._running = [0] * len(self._replicas)
+        self._ended: dict[int, dict[int, int]] = {}
         self._alive: dict[int, float] = {}
         self._bytes = 0.0
 
@@ -74,11 +79,14 @@ class HeldFlight(Flight):
     def _submit_what_fits(self) -> None:
         while self._ready:
             entry = self._ready[0][1]
-            size = entry.made * self._row_bytes[entry.node]
-            if self._under_way and self._bytes + size > self._room:
+            each = self._row_bytes.get(entry.node)
+            size = entry.made * (each or 0.0)
+            unknown = each is None and self._running[entry.node] >= self._replicas[entry.node]
+            if self._under_way and (unknown or self._bytes + size > self._room):
                 return
             heapq.heappop(self._ready)
             self._account(entry.call, size)
+            self._running[entry.node] += 1
             self._submit(entry)
 
     def _submit(self, entry: Entry) -> None:
@@ -112,6 +120,8 @@ class HeldFlight(Flight):
         links = self._program.links[entry.call]
         del self.signals[entry.call]
         self._tell(entry.call, self.take(entry.call, signal))
+        self._compare_early(links, signal)
+        self._running[entry.node] -= 1
         self._row_bytes[entry.node] = size = self.sizes.get(entry.node, 0.0)
         self._account(entry.call, size * entry.made)
         released = [] if self._readers[entry.call] else [entry.call]
@@ -123,6 +133,13 @@ class HeldFlight(Flight):
         for call in released:
             self._bytes -= self._alive.pop(call, 0.0)
             self._open(self._gates.release(call, self._program.links[call].node))
+
+    def _compare_early(self, links: Links, signal: Signal | bytes) -> None:
+        """Compare what a replica made, first in this step or new, with what others made in this step."""
+        ended = self._ended.setdefault(links.node, {})
+        if links.replica not in ended or (isinstance(signal, tuple) and signal[2] is not None):
+            ended[links.replica] = self.submission.first_calls[links.node][links.replica]
+            self._told.compare_node(self.step, links.node, ended)
 
     def _account(self, call: int, size: float) -> None:
         self._bytes += size - self._alive.get(call, 0.0)

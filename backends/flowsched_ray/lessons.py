@@ -39,16 +39,16 @@ class Lesson:
         self.rows, self.most_rows = [sum(own) for own in made], [max(own, default=0) for own in made]
         self.submission: tuple[frozenset[int], Submission] | None = None
 
-    def guess_row_bytes(self, step: Step, learnt: dict[int, float]) -> list[float]:
-        """Return, by node, the bytes of a row that it makes: as ``learnt``, else as those of its largest input."""
+    def guess_row_bytes(self, step: Step) -> list[float]:
+        """Return, by node, the bytes of a row that it makes, as though it made rows like those of its inputs."""
         graph = self.plan.graph
         known = {
             name: count_bytes(batch) / max(1, self.plan.samples)
             for name, batch in zip(graph.sources, step.inputs, strict=True)
         }
         for index in self.order:
-            node, own = graph.nodes[index], learnt.get(index)
-            known[node.name] = max(known[name] for name in node.inputs) if own is None else own
+            node = graph.nodes[index]
+            known[node.name] = max(known[name] for name in node.inputs)
         return [known[node.name] for node in graph]
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
+from math import inf
 from typing import Any
 
 import ray
@@ -80,7 +80,8 @@ class RayRunning(Running):
                     raise failure
                 finally:
                     del failure  # or its traceback and this frame would keep each other alive
-        self._row_bytes.update(flight.sizes)
+        for node, size in flight.sizes.items():
+            self._row_bytes[node] = max(size, self._row_bytes.get(node, 0.0))
         return outputs
 
     def close(self) -> None:
@@ -104,11 +105,11 @@ class RayRunning(Running):
 
     def _make_flight(self, step: Step, stack: ExitStack) -> Flight:
         lesson = self._lessons.teach(step)
-        row_bytes = lesson.guess_row_bytes(step, self._row_bytes)
+        row_bytes = self._row_bytes
         head = PREFIX.pack(lesson.key, step.number)
-        if self._observer is None and self._may_fly(step, lesson, row_bytes):
+        if self._observer is None and self._may_fly(step, lesson):
             small = frozenset(
-                node for node, each in enumerate(row_bytes) if each * lesson.most_rows[node] <= _SMALL
+                node for node, most in enumerate(lesson.most_rows) if row_bytes.get(node, 0) * most <= _SMALL
             )
             return Flight(step, self._submission(step, lesson, small), head, self._told)
         telling = None if self._observer is None else stack.enter_context(Telling(self._observer))
@@ -133,12 +134,15 @@ class RayRunning(Running):
             tell=tell,
         )
 
-    def _may_fly(self, step: Step, lesson: Lesson, row_bytes: Sequence[float]) -> bool:
-        """Whether all calls of the step may be submitted at once."""
+    def _may_fly(self, step: Step, lesson: Lesson) -> bool:
+        """Whether all calls of the step may be submitted at once, as far as is known from former steps."""
+        known = [
+            self._row_bytes.get(node, 0.0 if not calls else inf) for node, calls in enumerate(lesson.calls)
+        ]
         return (
             not step.program.awaited
             and all(calls <= most for calls, most in zip(lesson.calls, step.window, strict=True))
-            and sum(map(operator.mul, lesson.rows, row_bytes)) <= self._room
+            and sum(rows * each for rows, each in zip(lesson.rows, known, strict=True) if rows) <= self._room
         )
 
     def _submission(self, step: Step, lesson: Lesson, small: frozenset[int]) -> Submission:
