@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.apart import Apart
-from benchmarks.figures import Figure, Section, at_most, say_number
+from benchmarks.figures import Figure, Section, say_number
 from benchmarks.peers.dask_distributed import bring_dask
 from benchmarks.peers.flowsched_sides import bring_flowsched
 from benchmarks.peers.jobs import JOBS
@@ -111,16 +111,15 @@ def _say(job: str, found: Mapping[str, Found]) -> Iterator[Figure]:
         idle, slept = (_milliseconds(timings) for timings in (side.idle, side.slept))
         span = f"{side.told.seconds * 1e3:,.0f} ms"
         yield Figure(f"{title}: {name}", f"no work {idle}, slept {slept}, calls {span}; {side.told}")
-    if OURS in found:
-        own = found[OURS]
-        for name, peer in found.items():
-            if name != OURS:
-                yield at_most(
-                    f"{title}: {OURS} over {name}, no work", median_ratio(own.idle, peer.idle), 1, "x"
-                )
-                yield at_most(
-                    f"{title}: {OURS} over {name}, slept", median_ratio(own.slept, peer.slept), 1, "x"
-                )
+    for name, peer in found.items() if OURS in found else ():
+        if name != OURS:
+            yield _say_ahead(f"{title}: {OURS} over {name}, no work", found[OURS].idle, peer.idle)
+            yield _say_ahead(f"{title}: {OURS} over {name}, slept", found[OURS].slept, peer.slept)
+
+
+def _say_ahead(what: str, own: list[Timing], other: list[Timing]) -> Figure:
+    ratio = median_ratio(own, other)
+    return Figure(what, f"{say_number(ratio, 2)} x", "< 1 x", ratio < 1)
 
 
 def _milliseconds(timings: list[Timing]) -> str:
