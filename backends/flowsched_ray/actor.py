@@ -63,6 +63,31 @@ class _Known:
         return found
 
 
+class _Queue:
+    """The calls of the latest step, as they were sent: in the next step of the plan they come again, unsaid."""
+
+    def __init__(self) -> None:
+        self._calls: list[list[int]] = []
+        self._step = (-1, -1)
+        self._next = 0
+
+    def note(self, head: bytes) -> list[int]:
+        """Return the numbers of a call's head, and take note of them."""
+        numbers: list[int] = memoryview(head).cast("q").tolist()
+        if (numbers[0], numbers[1]) != self._step:
+            self._calls, self._step = [], (numbers[0], numbers[1])
+        self._calls.append(numbers[2:])
+        self._next = len(self._calls)
+        return numbers
+
+    def take_next(self) -> list[int]:
+        """Return the numbers of the head that the next call would have."""
+        if self._next == len(self._calls):
+            self._next, self._step = 0, (self._step[0], self._step[1] + 1)
+        self._next += 1
+        return [*self._step, *self._calls[self._next - 1]]
+
+
 class ReplicaActor:
     """One replica. Ray runs the constructor anew after a loss, so the replica is built when it is first needed."""
 
@@ -77,6 +102,7 @@ class ReplicaActor:
         self._step: Step | None = None
         self._step_at: tuple[int, int] | None = None
         self._told: dict[str, Seen] = {}
+        self._queue = _Queue()
         self._over = False  # whether the step has failed here, or a worker has learnt that it is over
 
     def begin(self, packed: bytes, node: str, replica: int, replicas: int) -> None:
@@ -118,11 +144,11 @@ class ReplicaActor:
         Raises:
             CallFailed: whatever went wrong.
         """
-        try:
-            return self._run(head, fragments)
-        except BaseException as error:  # noqa: BLE001 - likewise
-            self._over = True  # calls of the step that were submitted ahead are not made
-            raise CallFailed(pack_error(error)) from None
+        return self._run(self._queue.note(head), fragments)
+
+    def run_next(self, *fragments: Any) -> Any:
+        """Run the call after the last one, or the first one of the next step of the same plan, likewise."""
+        return self._run(self._queue.take_next(), fragments)
 
     def run_or_learn(self, head: bytes, lesson: Sequence[Any], *fragments: Any) -> Any:
         """Run one call in an actor that may have been restarted and then gets the plan from ``lesson[0]``."""
@@ -131,13 +157,29 @@ class ReplicaActor:
             self.learn(key, ray.get(lesson[0]), None)
         return self.run(head, *fragments)
 
-    def _run(self, head: bytes, fragments: tuple[Any, ...]) -> Any:
-        key, number, call, start, stop, *ranges = memoryview(head).cast("q").tolist()
-        step, links = self._enter(key, number, call)
-        batches = [decode(one[3] if type(one) is tuple else one) for one in fragments]
-        output, seconds = self._call(step, links, batches)
+    def _run(self, numbers: Sequence[int], fragments: tuple[Any, ...]) -> Any:
         try:
-            rows = encode_rows(output, start, stop) if stop > start else None
+            key, number, call, start, stop, *ranges = numbers
+            step, links = self._enter(key, number, call)
+            batches = [decode(one[3] if type(one) is tuple else one) for one in fragments]
+            output, seconds = self._call(step, links, batches)
+            return self._hand_over(step, links, output, seconds, (start, stop), ranges)
+        except BaseException as error:  # noqa: BLE001 - likewise
+            self._over = True  # calls of the step that were submitted ahead are not made
+            raise CallFailed(pack_error(error)) from None
+
+    def _hand_over(
+        self,
+        step: Step,
+        links: Links,
+        output: Batch,
+        seconds: float,
+        carried: tuple[int, int],
+        ranges: Sequence[int],
+    ) -> Any:
+        """Return a call's signal, which carries some rows, and the objects beside it."""
+        try:
+            rows = encode_rows(output, *carried) if carried[1] > carried[0] else None
             size = count_bytes(output)
             cuts = [encode_rows(output, *cut) for cut in zip(ranges[::2], ranges[1::2], strict=True)]
         except Exception as error:

@@ -26,7 +26,8 @@ class Flight:
     Args:
         step: the step.
         submission: its plan as it is submitted.
-        head: how the heads of its calls begin.
+        head: how the heads of its calls begin; None where the step follows another of the same submission, whose
+            calls the actors know.
         told: what replicas told of what they make; it outlives the step.
 
     Attributes:
@@ -34,7 +35,7 @@ class Flight:
         sizes: by node, the most bytes that a row of its output took.
     """
 
-    def __init__(self, step: Step, submission: Submission, head: bytes, told: Told) -> None:
+    def __init__(self, step: Step, submission: Submission, head: bytes | None, told: Told) -> None:
         self.step = step
         self.submission = submission
         self.signals: dict[int, Any] = {}
@@ -98,7 +99,11 @@ class Flight:
         for entry in self.submission.entries:
             for piece in entry.slices:
                 slots[piece.slot] = self._cut(piece)
-            made = entry.submit(head + entry.tail, *[slots[slot] for slot in entry.reads])
+            reads = [slots[slot] for slot in entry.reads]
+            if head is None and entry.submit_next is not None:
+                made = entry.submit_next(*reads)
+            else:
+                made = entry.submit((head or b"") + entry.tail, *reads)
             if entry.objects == 1:
                 slots[entry.signal] = signals[entry.call] = made
             else:

@@ -46,6 +46,7 @@ class HeldFlight(Flight):
         tell: Callable[[int, float], None],
     ) -> None:
         super().__init__(step, submission, head, told)
+        self._begin = head
         self._program = program = step.program
         self._gates = Gates(program, step.window)
         self._waits: list[int] = program.waits.tolist()
@@ -94,7 +95,7 @@ class HeldFlight(Flight):
         for slot in entry.reads:
             if slots[slot] is None:
                 slots[slot] = self._cut(self.submission.sources[slot])
-        made = entry.submit(self._head + entry.tail, *[slots[slot] for slot in entry.reads])
+        made = entry.submit(self._begin + entry.tail, *[slots[slot] for slot in entry.reads])
         own = made if entry.objects > 1 else [made]
         slots[entry.signal : entry.signal + entry.objects] = own
         self.signals[entry.call] = own[0]

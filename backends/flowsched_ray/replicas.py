@@ -197,11 +197,17 @@ def _bundles(
 Submit = Callable[..., Any]
 
 
-def prepare_call(replica: Replica, objects: int, lesson: Any) -> Submit:
-    """Return what submits a call of a replica that returns so many objects, given its head and fragments."""
+def prepare_call(replica: Replica, objects: int, lesson: Any) -> tuple[Submit, Submit | None]:
+    """Return what submits a call of a replica that returns so many objects.
+
+    Returns:
+        What submits it given its head and fragments; and what does given fragments alone, where the call comes as
+        it did in the step before, which an actor that may have been restarted does not know.
+    """
     if not replica.may_restart:
-        method: Submit = replica.actor.run.options(num_returns=objects).remote
-        return method
+        actor = replica.actor
+        run, run_next = actor.run, actor.run_next
+        return run.options(num_returns=objects).remote, run_next.options(num_returns=objects).remote
     again = replica.actor.run_or_learn.options(num_returns=objects).remote
     holder = [lesson]  # inside a list it stays a reference, which only an actor that was restarted follows
-    return lambda head, *fragments: again(head, holder, *fragments)
+    return lambda head, *fragments: again(head, holder, *fragments), None

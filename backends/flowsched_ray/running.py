@@ -54,6 +54,9 @@ class RayRunning(Running):
         self._disconnect = disconnect
         self._lessons = Lessons(replicas)
         self._row_bytes: dict[int, float] = {}
+        self._latest: tuple[int, Submission] | None = (
+            None  # the step that has just ended well, if it was in flight
+        )
         self._told = Told()
         self._busy: list[Any] = []
         self._flight: Flight | None = None
@@ -80,6 +83,8 @@ class RayRunning(Running):
                     raise failure
                 finally:
                     del failure  # or its traceback and this frame would keep each other alive
+        held = isinstance(flight, HeldFlight)
+        self._latest = None if held else (step.number, flight.submission)
         for node, size in flight.sizes.items():
             self._row_bytes[node] = max(size, self._row_bytes.get(node, 0.0))
         return outputs
@@ -111,7 +116,9 @@ class RayRunning(Running):
             small = frozenset(
                 node for node, most in enumerate(lesson.most_rows) if row_bytes.get(node, 0) * most <= _SMALL
             )
-            return Flight(step, self._submission(step, lesson, small), head, self._told)
+            submission = self._submission(step, lesson, small)
+            follows = submission.repeats and self._latest == (step.number - 1, submission)
+            return Flight(step, submission, None if follows else head, self._told)
         telling = None if self._observer is None else stack.enter_context(Telling(self._observer))
 
         def tell(call: int, seconds: float) -> None:

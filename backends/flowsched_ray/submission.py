@@ -34,6 +34,7 @@ class Entry:
         node: index of its node.
         made: rows that it makes.
         submit: the actor's method, ready to be called with the head and the fragments.
+        submit_next: likewise with the fragments alone, where the call comes as it did in the step before.
         tail: the end of its head: the number of the call and the ranges of rows that it hands over.
         slices: rows of sources that it is the first to read.
         reads: the slots of the fragments that it reads.
@@ -46,6 +47,7 @@ class Entry:
     node: int
     made: int
     submit: Submit
+    submit_next: Submit | None
     tail: bytes
     slices: tuple[Slice, ...]
     reads: tuple[int, ...]
@@ -54,7 +56,7 @@ class Entry:
     done_with: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Submission:
     """A plan as the driver submits it.
 
@@ -64,6 +66,7 @@ class Submission:
         sources: by slot, rows of a source.
         readers: by slot, how often calls read it.
         first_calls: the first call of each node in each replica.
+        repeats: whether a step may be submitted as one that follows another of the same submission.
     """
 
     entries: Sequence[Entry]
@@ -71,16 +74,19 @@ class Submission:
     sources: Mapping[int, Slice]
     readers: Sequence[int]
     first_calls: FirstCalls
+    repeats: bool
 
 
 def make_submission(
-    program: Program, prepare: Callable[[str, int, int], Submit], small: Container[int] = ()
+    program: Program,
+    prepare: Callable[[str, int, int], tuple[Submit, Submit | None]],
+    small: Container[int] = (),
 ) -> Submission:
     """Return a plan as the driver submits it.
 
     Args:
         program: the plan.
-        prepare: returns what submits a call: ``prepare(owner, replica, objects)``.
+        prepare: returns :class:`Entry`'s two ways to submit a call: ``prepare(owner, replica, objects)``.
         small: indices of nodes whose outputs are so small that a signal carries one of the ranges.
     """
     wanted = find_ranges(program)
@@ -99,11 +105,13 @@ def make_submission(
         sources.update(new)
         ranges = wanted.get(call, ())
         numbers = [call, *carried.get(call, (0, 0)), *(number for rows in ranges for number in rows)]
+        submit, submit_next = prepare(links.owner, links.replica, 1 + len(ranges))
         entry = Entry(
             call=call,
             node=links.node,
             made=links.made,
-            submit=prepare(links.owner, links.replica, 1 + len(ranges)),
+            submit=submit,
+            submit_next=submit_next,
             tail=np.array(numbers, "<i8").tobytes(),
             slices=slices,
             reads=reads,
@@ -112,7 +120,8 @@ def make_submission(
             done_with=tuple(slot for slot in dict.fromkeys(reads) if last_reader.get(slot) == call),
         )
         entries.append(entry)
-    return Submission(entries, slots, sources, readers, find_first_calls(program))
+    repeats = all(entry.submit_next is not None for entry in entries)
+    return Submission(entries, slots, sources, readers, find_first_calls(program), repeats)
 
 
 def _take_carried(

@@ -73,7 +73,7 @@ def test_rows_larger_than_the_channels_were_made_for_pass(backend: RayBackend) -
 
 
 def test_columns_of_all_kinds_pass(backend: RayBackend) -> None:
-    inputs = {
+    inputs: dict[str, Any] = {
         "ids": np.arange(8),
         "text": [f"row {n}" for n in range(8)],
         "ragged": [[n] * n for n in range(8)],

@@ -135,3 +135,28 @@ def raise_while_others_hold(numbers: Any, context: fs.Context, folder: Path) -> 
 
 def other_dtype_in_another_replica(numbers: Any, context: fs.Context) -> Any:
     return numbers.astype(np.float32) if context.replica else numbers
+
+
+class Counts:
+    """Returns which of its calls this is, from 1."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, numbers: Any) -> Any:
+        self.calls += 1
+        return np.full(len(numbers), self.calls)
+
+
+def make_megabytes(numbers: Any, folder: Path) -> Any:
+    """Return a megabyte for each row, and leave a mark."""
+    for number in numbers:
+        (folder / f"made-{number}").touch()
+    return np.zeros((len(numbers), 1_000_000), np.uint8)
+
+
+def count_made(rows: Any, folder: Path) -> Any:
+    """Return how many rows had been made when a call began, after a while."""
+    made = len(list(folder.glob("made-*")))
+    time.sleep(0.02)
+    return np.full(len(rows), made)
