@@ -6,12 +6,14 @@ import os
 import pickle
 import socket
 import sys
+import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
-from torch.distributed import TCPStore
+from torch.distributed import FileStore
 
 from flowsched.backend import Deployment, Outputs, Running, Step, pack_object, unpack_error
 from flowsched.errors import ReplicaLostError, SessionError
@@ -134,7 +136,9 @@ class LocalRanks(Running):
         deployment = self._deployment
         binding = deployment.binding
         job = Job(deployment.graph, binding, dict(deployment.replicas), self._placement, devices)
-        around = Surroundings(list(sys.path), os.getcwd(), dict(os.environ), list(sys.argv), pack_object(job))
+        around = Surroundings(
+            list(sys.path), str(Path.cwd()), dict(os.environ), list(sys.argv), pack_object(job)
+        )
         try:
             shared = self._board.file, self._counting
             files = [(order.fileno(), alarm.fileno(), *shared) for order, alarm in ends]
@@ -145,11 +149,12 @@ class LocalRanks(Running):
                 for side in end:
                     side.close()
         self._wait_for(Kind.READY)
-        store = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
-        self._hub.order(Kind.JOIN, store.port)
-        mesh = self._mesh = Mesh(store, self._home, self._placement.processes, host="127.0.0.1")
-        self._plans = Plans(self._placement, self._home, mesh)
-        self._wait_for(Kind.JOINED)
+        with tempfile.TemporaryDirectory(prefix="flowsched-") as folder:
+            meeting, size = str(Path(folder) / "meeting"), self._placement.processes
+            self._hub.order(Kind.JOIN, 0, meeting.encode())
+            mesh = self._mesh = Mesh(FileStore(meeting, size), self._home, size, host="127.0.0.1")
+            self._plans = Plans(self._placement, self._home, mesh)
+            self._wait_for(Kind.JOINED)
 
     def _run(self, step: Step) -> Outputs:
         number = self._know(step)

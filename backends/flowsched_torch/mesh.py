@@ -40,6 +40,7 @@ class Mesh:
         host: the address of this machine that the others reach; None for the one gloo finds.
         interface: the network interface instead.
         timeout: seconds that the ranks have to find each other.
+        is_cuttable: whether :meth:`cut` will be asked for, on any rank.
 
     Attributes:
         send: ``send([tensor], peer, tag)`` begins to send; the tensor must live until its work is finished.
@@ -58,6 +59,7 @@ class Mesh:
         host: str | None = None,
         interface: str | None = None,
         timeout: float = 60.0,
+        is_cuttable: bool = False,
     ) -> None:
         self.rank, self.size = rank, size
         before = _open_sockets()
@@ -71,14 +73,14 @@ class Mesh:
         self.send: Any = group.send
         self.receive: Any = group.recv
         self._sockets = _open_sockets() - before
-        self._ports = _exchange(store, rank, size, listener)
+        self._ports = _exchange(store, rank, size, listener) if is_cuttable else []
 
     def cut(self) -> None:
         """Cut all connections, from any thread: whoever waits for a message raises RuntimeError at once.
 
         Gloo itself frees nobody who waits in another thread.
         """
-        for number, inode in self._sockets:
+        for number, inode in self._sockets if self._ports else ():
             with suppress(OSError), socket.socket(fileno=os.dup(number)) as pair:
                 if os.fstat(number).st_ino == inode and self._is_ours(pair):
                     pair.shutdown(socket.SHUT_RDWR)

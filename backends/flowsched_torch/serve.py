@@ -17,7 +17,7 @@ from functools import partial
 from typing import NoReturn
 
 import torch
-from torch.distributed import TCPStore
+from torch.distributed import FileStore
 
 from flowsched.backend import Binding, Step, pack_error, unpack_object
 from flowsched.events import CallEnded, ReplicaBuilt
@@ -130,7 +130,7 @@ class _Rank:
                 self._seen.forget(frame.number)
                 self._reports.discard(frame.number)
             elif frame.kind is Kind.JOIN:
-                self._join(frame.number)
+                self._join(frame.payload.decode())
             elif frame.kind is Kind.OVER:
                 return
 
@@ -155,10 +155,10 @@ class _Rank:
             self._board.note_build(self._rank),
         )
 
-    def _join(self, port: int) -> None:
+    def _join(self, meeting: str) -> None:
         placement = self._job.placement
-        store = TCPStore("127.0.0.1", port, None, False, wait_for_workers=False)
-        mesh = Mesh(store, self._rank, placement.processes, host="127.0.0.1")
+        size = placement.processes
+        mesh = Mesh(FileStore(meeting, size), self._rank, size, host="127.0.0.1")
         self._plans = Plans(placement, self._rank, mesh)
         self._orders.send(Kind.JOINED)
 

@@ -134,7 +134,7 @@ class Together(Running):
 
     def _join(self, host: str) -> None:
         meeting = self._meeting
-        mesh = self._mesh = Mesh(meeting.store, meeting.rank, meeting.size, host=host)
+        mesh = self._mesh = Mesh(meeting.store, meeting.rank, meeting.size, host=host, is_cuttable=True)
         self._plans = Plans(
             self._ways.placement,
             meeting.rank,
@@ -182,7 +182,7 @@ class Together(Running):
             BaseException: that failure.
         """
         if isinstance(error, CancelledError) or (self._watch.is_over() and isinstance(error, Exception)):
-            cause = self._watch.failure
+            cause = self._watch.failure or self._watch.closing
         elif isinstance(error, RuntimeError):  # gloo's: what users raise comes as a RunError
             cause = self._watch.find_cause(error)
         else:

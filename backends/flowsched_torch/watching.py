@@ -26,10 +26,12 @@ class Watch:
 
     Attributes:
         failure: why the session is over; None while it is not.
+        closing: what a step would raise now that rank 0 has closed the session, as it may when all have ended.
     """
 
     def __init__(self, on_failure: Callable[[], None]) -> None:
         self.failure: BaseException | None = None
+        self.closing: BaseException | None = None
         self._on_failure = on_failure
         self._lock = threading.Lock()
 
@@ -174,7 +176,7 @@ class RankWatch(Watch):
     def find_cause(self, error: BaseException) -> BaseException | None:
         """Return why a connection of this rank was lost, once home has told."""
         self.wait(2 * _WORD_OF_A_CAUSE)
-        self.fail(SessionError(f"the connection between two ranks was lost: {error}"))
+        self.fail(self.closing or SessionError(f"the connection between two ranks was lost: {error}"))
         return self.failure
 
     def _serve(self) -> None:
@@ -182,7 +184,10 @@ class RankWatch(Watch):
             if frame.kind is Kind.PING:
                 self._alarms.send(Kind.PONG)
             elif frame.kind is Kind.OVER:
-                self.fail(unpack_error(frame.payload) if frame.payload else _closed())
+                if frame.payload:
+                    self.fail(unpack_error(frame.payload))
+                else:
+                    self.closing = _closed()
                 return
         if not self._ended:
             self.fail(self._lost(0, "its process has ended, or the network to it was cut"))
