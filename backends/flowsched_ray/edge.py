@@ -7,6 +7,7 @@ its whole storage. So tensors cross as numpy arrays, and what Ray's own pickling
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from flowsched.backend import pack_object, unpack_object
 from flowsched.batch import Batch, share
 
 _PLAIN = frozenset({str, bytes, int, float, bool, complex, type(None)})
+_NESTED = _PLAIN | {list, tuple, dict, np.ndarray}
 _NUMPY_TYPES = frozenset(
     {"float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"}
     | {"complex64", "complex128"}
@@ -114,15 +116,30 @@ def _size_of(element: object) -> int:
 
 
 def _encode_list(column: list[Any]) -> Any:
-    kinds = set(map(type, column))
-    if kinds <= _PLAIN:
-        return column
-    if kinds == {np.ndarray} and not any(array.dtype.hasobject for array in column):
+    if _is_plain(column):
         return column
     torch = sys.modules.get("torch")
-    if torch is not None and kinds <= {torch.Tensor, *_PLAIN}:
+    if torch is not None and set(map(type, column)) <= {torch.Tensor, *_PLAIN}:
         return Elements([_encode_tensor(one) if isinstance(one, torch.Tensor) else one for one in column])
     return Packed(pack_object(column, "a list column"))
+
+
+def _is_plain(elements: Collection[Any]) -> bool:
+    """Whether Ray's own pickling brings the elements to any process, and fast: nested lists of numbers are."""
+    kinds = set(map(type, elements))
+    if kinds <= _PLAIN:
+        return True
+    if not kinds <= _NESTED:
+        return False
+    return all(_is_plain_nested(one) for one in elements if type(one) in _NESTED - _PLAIN)
+
+
+def _is_plain_nested(element: Any) -> bool:
+    if isinstance(element, np.ndarray):
+        return not element.dtype.hasobject
+    if isinstance(element, dict):
+        return _is_plain(element.keys()) and _is_plain(element.values())
+    return _is_plain(element)
 
 
 def _encode_tensor(tensor: Any) -> Any:
@@ -132,7 +149,7 @@ def _encode_tensor(tensor: Any) -> Any:
     plain = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
     if dtype not in _NUMPY_TYPES:
         same_size = _SAME_SIZE.get(plain.element_size())
-        if same_size is None or tensor.is_quantized:
+        if same_size is None or tensor.is_quantized or tensor.is_complex():
             return Packed(pack_object(plain.clone(), "a column"))
         plain = plain.view(getattr(torch, same_size))
     return Tensor(plain.numpy(), dtype, device)
