@@ -17,7 +17,7 @@ from flowsched.testing import BackendSuite
 @pytest.fixture(scope="module", autouse=True)
 def _one_instance() -> Iterator[None]:
     """Ray on this machine, started once; programs of their own join it."""
-    ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    ray.init("local", num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     os.environ["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
     yield
     del os.environ["RAY_ADDRESS"]

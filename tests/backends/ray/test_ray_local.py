@@ -63,7 +63,7 @@ def test_ray_is_started_for_a_session_and_shut_down_with_the_last_one() -> None:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
 def test_a_connection_of_the_users_own_is_used_and_left() -> None:
     said = _run("""
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         out = fs.run(fs.compile(graph, 8), models, inputs, backend="ray")
         print(ray.is_initialized(), gone(set(out["b"].tolist())))
         session = fs.start(graph, models, backend="ray")
@@ -77,7 +77,7 @@ def test_a_connection_of_the_users_own_is_used_and_left() -> None:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
 def test_kept_processes_serve_the_next_session_of_the_same_backend_with_nothing_of_the_last() -> None:
     said = _run("""
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         backend = RayBackend(reuse=True)
         first, second = (
             set(fs.run(fs.compile(graph, 8), models, inputs, backend=backend)["b"].tolist()) for _ in range(2)
