@@ -62,6 +62,10 @@ class Connection:
         """Return the number of the socket's file."""
         return self._socket.fileno()
 
+    def limit(self, seconds: float) -> None:
+        """Take the other end for gone when :meth:`receive` has heard nothing for so long."""
+        self._socket.settimeout(seconds)
+
     def send(self, kind: Kind, number: int = 0, payload: bytes = b"") -> bool:
         """Send a frame; False where the other end is gone."""
         header = _HEADER.pack(kind, number, len(payload))

@@ -104,6 +104,7 @@ class HomeRank(Together):
         if self._mesh is not None:
             self._mesh.close()
         self._meeting = self._meeting.without_store()
-        self._hub.alarm(Kind.OVER)
+        if not self._watch.is_over():
+            self._hub.alarm(Kind.OVER)
         self._watch.end()
         self._hub.close()

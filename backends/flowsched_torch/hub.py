@@ -63,7 +63,8 @@ class Hub:
         self._selector.register(self._woken, selectors.EVENT_READ, None)
         if counted is not None:
             self._selector.register(counted, selectors.EVENT_READ, counted)
-        self._heard = dict.fromkeys(orders, time.monotonic())
+        self._asked = time.monotonic()  # when all were last asked whether they are there
+        self._heard = dict.fromkeys(orders, self._asked)
         self._arrived: deque[tuple[int, Frame]] = deque()
         self._gone: list[int] = []
 
@@ -133,15 +134,16 @@ class Hub:
             os.close(self._counted)
 
     def _wait(self) -> None:
-        ready = self._selector.select(self._timeout / _PINGS)
-        if ready:
-            self._read(ready)
-            return
+        self._read(self._selector.select(self._timeout / _PINGS))
         now = time.monotonic()
-        for rank, heard in self._heard.items():
-            if now - heard > self._timeout:
-                raise SilentError(rank)
-        self.alarm(Kind.PING)
+        if now - self._asked < self._timeout / _PINGS:
+            return
+        silent = [rank for rank, heard in self._heard.items() if heard < self._asked]
+        if not silent:
+            self._asked = now
+            self.alarm(Kind.PING)
+        elif now - self._asked > self._timeout:
+            raise SilentError(silent[0])
 
     def _read(self, ready: Sequence[tuple[selectors.SelectorKey, int]]) -> None:
         for key, _ in ready:

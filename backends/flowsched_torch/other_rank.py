@@ -15,6 +15,7 @@ from flowsched_torch.steps import CancelledError, RankStep
 from flowsched_torch.together import COUNT, STEP, Together, Ways, refuse_others, say_of
 from flowsched_torch.watching import RankWatch
 
+_SILENCE = 1.25  # times the time after which home gives up a rank; it asks four times as often
 _LAST_WORD = 5.0  # seconds that home is waited for where its end takes along what ranks find each other by
 
 
@@ -26,6 +27,7 @@ class OtherRank(Together):
         self._seen = News()
         self._listened = False
         self._orders, alarms, host, described = connect_home(meeting, ways.timeout)
+        alarms.limit(_SILENCE * ways.timeout)
         self._watch: RankWatch = RankWatch(alarms, self._lost, self._cut)
         try:
             refuse_others(self._described(), described, meeting.rank)

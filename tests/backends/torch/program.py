@@ -34,6 +34,7 @@ class Settings:
         fault: what goes wrong: on which replica of node "a" or which rank it does.
         at: the replica or rank.
         group: whether the program initialises a process group first.
+        repeat: how often the steps are run.
         wide: whether rows are so wide that they move on their own.
     """
 
@@ -42,6 +43,7 @@ class Settings:
     fault: str = ""
     at: int = 0
     group: bool = False
+    repeat: int = 1
     wide: bool = False
 
 
@@ -96,7 +98,7 @@ def inputs_for(samples: int, settings: Settings) -> dict[str, Any]:
     }
 
 
-def run(settings: Settings) -> dict[str, Any]:
+def run(settings: Settings, folder: Path) -> dict[str, Any]:
     """Run the session and return what this rank saw."""
     options, here = settings.options, rank_here()
     holds = here == 0 or options.get("inputs") == "all"
@@ -117,10 +119,11 @@ def run(settings: Settings) -> dict[str, Any]:
         with fs.start(
             graph_for(settings), models, backend="torch", seed=seed, observer=watch, **options
         ) as session:
-            for samples in settings.samples:
+            for samples in settings.samples * settings.repeat:
                 began = time.monotonic()
                 outputs = session.run(inputs_for(samples, settings) if holds else None)
                 said["outputs"].append(_say(outputs, samples, settings))
+                (folder / "begun").touch()
     except Exception as error:  # noqa: BLE001 - what it is, the test looks at
         cause = error.__cause__
         said["error"] = [type(error).__name__, str(error), type(cause).__name__, str(cause)]
@@ -150,7 +153,7 @@ def main() -> None:
         import torch.distributed as dist
 
         dist.init_process_group("gloo")
-    said = run(settings)
+    said = run(settings, folder)
     if settings.group:
         import torch
         import torch.distributed as dist
