@@ -101,8 +101,7 @@ class HomeRank(Together):
         self._watch.fail(say_of(error, 0))
 
     def _tear_down(self) -> None:
-        if self._mesh is not None:
-            self._mesh.close()
+        self._leave_mesh()
         self._meeting = self._meeting.without_store()
         if not self._watch.is_over():
             self._hub.alarm(Kind.OVER)

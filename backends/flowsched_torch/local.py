@@ -129,7 +129,9 @@ class LocalRanks(Running):
             left = self._forking.wait_for(left, self._grace)
             self._forking.kill(left)
             self._forking.forget(self._pids)
-            self._mesh = None
+            if self._mesh is not None:
+                self._plans.close()
+                self._mesh = None
             self._forgotten()
 
     def _start(self, devices: Devices, ends: Sequence[tuple[socket.socket, socket.socket]]) -> None:
@@ -152,8 +154,8 @@ class LocalRanks(Running):
         with tempfile.TemporaryDirectory(prefix="flowsched-") as folder:
             meeting, size = str(Path(folder) / "meeting"), self._placement.processes
             self._hub.order(Kind.JOIN, 0, meeting.encode())
-            mesh = self._mesh = Mesh(FileStore(meeting, size), self._home, size, host="127.0.0.1")
-            self._plans = Plans(self._placement, self._home, mesh)
+            mesh = Mesh(FileStore(meeting, size), self._home, size, host="127.0.0.1")
+            self._plans, self._mesh = Plans(self._placement, self._home, mesh), mesh
             self._wait_for(Kind.JOINED)
 
     def _run(self, step: Step) -> Outputs:

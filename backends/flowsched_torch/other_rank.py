@@ -135,7 +135,6 @@ class OtherRank(Together):
             self._orders.send(Kind.OVER)
             if not self._meeting.is_shared:
                 self._watch.wait(_LAST_WORD)
-        if self._mesh is not None:
-            self._mesh.close()
+        self._leave_mesh()
         self._watch.end()
         self._orders.close()

@@ -98,3 +98,8 @@ class Plans:
     def forget(self, number: int) -> None:
         """Let go of a plan and its buffers."""
         del self._known[number]
+
+    def close(self) -> None:
+        """Let go of all plans, whose streams hold the mesh, and leave that."""
+        self._known.clear()
+        self._mesh.close()

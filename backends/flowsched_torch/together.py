@@ -101,6 +101,11 @@ class Together(Running):
             self._workers = {}
             self._tear_down()
 
+    def _leave_mesh(self) -> None:
+        if self._mesh is not None:
+            self._plans.close()
+            self._mesh = None
+
     @abstractmethod
     def _run(self, step: Step) -> Outputs:
         """Run the step, once it is known to be the same on all ranks."""
@@ -134,7 +139,7 @@ class Together(Running):
 
     def _join(self, host: str) -> None:
         meeting = self._meeting
-        mesh = self._mesh = Mesh(meeting.store, meeting.rank, meeting.size, host=host, is_cuttable=True)
+        mesh = Mesh(meeting.store, meeting.rank, meeting.size, host=host, is_cuttable=True)
         self._plans = Plans(
             self._ways.placement,
             meeting.rank,
@@ -142,6 +147,7 @@ class Together(Running):
             inputs_everywhere=self._ways.inputs == "all",
             outputs_everywhere=self._ways.outputs == "all",
         )
+        self._mesh = mesh
 
     def _know(self, step: Step) -> tuple[int, bytes, bytes]:
         """Return what all ranks call the plan, its hash, and that of what else must be the same."""
