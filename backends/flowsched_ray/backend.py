@@ -42,8 +42,8 @@ class RayBackend(Backend):
         colocate: lists of nodes, e.g. ``[["policy", "reference"]]``: replica ``i`` of each is placed together.
         runtime_env: Ray's runtime environment of the replicas, for all nodes or by node.
         max_restarts: how often a replica that was lost is restarted (its constructor runs again); -1 for always.
-        max_task_retries: how often a call whose replica was lost is run again; -1 for always. Without it, a call
-            whose replica is lost fails its step, and a restarted replica serves later sessions' steps only.
+        max_task_retries: how often a call whose replica was lost is run again; -1 for always. Without it, a replica
+            that is lost in a call fails the step, restarted or not.
         compiled: whether each plan becomes one Ray compiled graph, which costs seconds once and then about half of
             what tasks cost. For actors that have a core each: as long as a graph is loaded, Ray has all of them
             wait for their inputs busily. All calls of a step must fit at once: a graph holds none back for

@@ -30,8 +30,8 @@ class TestRay(BackendSuite):
     backend = RayBackend(reuse=True)
     required = True
     patience = {"grace": 20.0}  # noqa: RUF012 - the suite only reads it
-    cuts = ((1, None), (3, 2))
-    widest = 4
+    cuts = ((1, None), (2, 2))
+    widest = 3
     examples = 2
     at_once = 15.0
     time_limit = 110.0
