@@ -35,9 +35,10 @@ class TorchBackend(Backend):
         devices: for a node that has replicas of its own, the devices that its replicas are given in turn as
             ``context.device``.
         device: the device of all other replicas; ``"cuda"`` for the one of their rank.
-        start: how ranks come to be: ``"local"``, started by this process; ``"torchrun"``, started by a launcher that
-            has set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; ``"group"``, those of the process group that is
-            initialised. None for the one that there is. In the last two, every rank runs the same program.
+        start: how ranks come to be: ``"local"``, started by this process; ``"torchrun"``, started by a
+            launcher that has set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; ``"group"``, those of the
+            process group that is initialised. None for the one that there is. In the last two, every rank
+            runs the same program.
         inputs: ``"first"``: rank 0 gives the inputs of each step, the others None; ``"all"``: every rank gives them
             all, and none are sent. Only where every rank runs the same program, as the next two.
         outputs: ``"first"``: rank 0 gets the outputs; ``"all"``: every rank does.
@@ -69,7 +70,9 @@ class TorchBackend(Backend):
         self._ranks = None if ranks is None else _checked_number("ranks", ranks, 1, whole=True)
         self._placement = placement
         self._devices = checked_devices(devices, device)
-        self._start = _checked_choice("start", start, (None, "local", "torchrun", "group"))
+        self._given_start: Start | None = _checked_choice(
+            "start", start, (None, "local", "torchrun", "group")
+        )
         self._inputs = _checked_choice("inputs", inputs, ("first", "all"))
         self._outputs = _checked_choice("outputs", outputs, ("first", "all"))
         self._interface = interface
@@ -118,8 +121,8 @@ class TorchBackend(Backend):
 
     def _way(self) -> Start:
         """Return how ranks come to be."""
-        if self._start is not None:
-            return self._start
+        if self._given_start is not None:
+            return self._given_start
         distributed = sys.modules.get("torch.distributed")
         if distributed is not None and distributed.is_available() and distributed.is_initialized():
             return "group"
@@ -132,7 +135,7 @@ class TorchBackend(Backend):
         from flowsched_torch.other_rank import OtherRank
         from flowsched_torch.together import Ways
 
-        meeting = (meet_in_group if self._way() == "group" else meet_as_launched)(self._timeout)
+        meeting = meet_in_group() if self._way() == "group" else meet_as_launched(self._timeout)
         if self._ranks not in (None, meeting.size):
             raise BackendError(
                 f"ranks is {self._ranks}, and {meeting.size} run this program. Leave ranks= out, or start as many"

@@ -20,7 +20,12 @@ from flowsched.errors import BackendError, CapacityError
 from flowsched_torch.control import Connection, Kind
 
 _PATIENCE = 5.0  # seconds for the process to end by itself
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from flowsched_torch.host import main; main(int(sys.argv[1]))"
+_START = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[2])
+from flowsched_torch.host import main
+main(int(sys.argv[1]))
+"""
 
 
 class Forking:

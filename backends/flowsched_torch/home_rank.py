@@ -36,7 +36,7 @@ class HomeRank(Together):
             self._hear(Kind.JOINED)
             self._end_telling()
             self._hub.order(Kind.DONE)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - it is raised, or what caused it is
             self._teller.end()
             try:
                 self._raise_cause(error)

@@ -87,7 +87,7 @@ class _Host:
             try:
                 pid = os.fork()
             except OSError as error:
-                pids.append(-error.errno)
+                pids.append(-(error.errno or 1))
                 continue
             if pid == 0:
                 self._become(rank, payload, files)

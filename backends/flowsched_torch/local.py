@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from torch.distributed import FileStore
+import torch.distributed as dist
 
 from flowsched.backend import Deployment, Outputs, Running, Step, pack_object, unpack_error
 from flowsched.errors import ReplicaLostError, SessionError
@@ -154,7 +154,8 @@ class LocalRanks(Running):
         with tempfile.TemporaryDirectory(prefix="flowsched-") as folder:
             meeting, size = str(Path(folder) / "meeting"), self._placement.processes
             self._hub.order(Kind.JOIN, 0, meeting.encode())
-            mesh = Mesh(FileStore(meeting, size), self._home, size, host="127.0.0.1")
+            store: Any = dist
+            mesh = Mesh(store.FileStore(meeting, size), self._home, size, host="127.0.0.1")
             self._plans, self._mesh = Plans(self._placement, self._home, mesh), mesh
             self._wait_for(Kind.JOINED)
 

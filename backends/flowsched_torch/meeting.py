@@ -14,13 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch.distributed as dist
+import torch.distributed
 
 from flowsched.errors import BackendError
 from flowsched_torch.control import Connection
 
 _HELLO = struct.Struct("<64sI?")  # the key, the rank, whether it is the connection for alarms
 _PREFIX = "flowsched"
+dist: Any = torch.distributed  # some of whose names it does not export to type checkers
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Meeting:
         return replace(self, store=None)
 
 
-def meet_in_group(timeout: float) -> Meeting:
+def meet_in_group() -> Meeting:
     """Return the meeting of the ranks of the process group that is initialised; the group is left alone.
 
     Raises:
@@ -215,7 +216,7 @@ def _address_of(interface: str) -> str:
             return socket.inet_ntoa(fcntl.ioctl(asking.fileno(), 0x8915, asked)[20:24])  # SIOCGIFADDR
     except OSError as error:
         raise BackendError(
-            f"the network interface {interface!r} has no address ({error}). Those of this machine: {', '.join(named)}"
+            f"the network interface {interface!r} has no address ({error}). This machine has {', '.join(named)}"
         ) from error
 
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from torch.distributed import ProcessGroupGloo, Store
+import torch.distributed as dist
 
 _FOREVER = timedelta(days=365)  # a call takes as long as it takes; failures come by the control plane
 _FILES = Path("/proc/self/fd")
@@ -52,7 +52,7 @@ class Mesh:
 
     def __init__(
         self,
-        store: Store,
+        store: Any,
         rank: int,
         size: int,
         *,
@@ -63,12 +63,13 @@ class Mesh:
     ) -> None:
         self.rank, self.size = rank, size
         before = _open_sockets()
-        options = ProcessGroupGloo._Options()
-        options._devices = [ProcessGroupGloo.create_device(hostname=host or "", interface=interface or "")]
+        group_kind: Any = dist.ProcessGroupGloo
+        options = group_kind._Options()
+        options._devices = [group_kind.create_device(hostname=host or "", interface=interface or "")]
         options._timeout = timedelta(seconds=timeout)
         options._threads = 1
         listener = _find_listener(_open_sockets() - before)
-        group: Any = ProcessGroupGloo(store, rank, size, options)
+        group: Any = group_kind(store, rank, size, options)
         self._group: Any = group
         self.send: Any = group.send
         self.receive: Any = group.recv
@@ -117,7 +118,7 @@ def _find_listener(sockets: Iterable[tuple[int, int]]) -> int:
     return 0
 
 
-def _exchange(store: Store, rank: int, size: int, port: int) -> list[int]:
+def _exchange(store: Any, rank: int, size: int, port: int) -> list[int]:
     """Return the port of each rank."""
     store.set(f"port-{rank}", str(port))
     return [int(store.get(f"port-{other}")) for other in range(size)]

@@ -39,7 +39,7 @@ class OtherRank(Together):
             self._orders.send(Kind.JOINED)
             self._end_telling()
             self._receive(Kind.DONE)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - it is raised, or what caused it is
             self._teller.end()
             try:
                 self._raise_cause(error)
@@ -60,7 +60,7 @@ class OtherRank(Together):
                     f"rank {self._meeting.rank} has inputs of {samples} rows, and rank 0 of {agreed}. With "
                     "inputs='all', every rank gives the same"
                 )
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - it is raised, or what caused it is
             self._raise_cause(error)
         return agreed
 
@@ -70,13 +70,14 @@ class OtherRank(Together):
         theirs, listened, plan_there, settings_there = STEP.unpack(frame.payload)
         if plan != plan_there:
             raise SessionError(
-                f"rank {self._meeting.rank} runs step {step.number} by the plan with hash {plan.hex()[:12]}, and rank "
-                f"0 by that with hash {plan_there.hex()[:12]}. All ranks must run the same plans in the same order"
+                f"rank {self._meeting.rank} runs step {step.number} by the plan with hash {plan.hex()[:12]}, and "
+                f"rank 0 by that with hash {plan_there.hex()[:12]}. All ranks must run the same plans in the same order"
             )
         if (number, step.number, settings) != (frame.number, theirs, settings_there):
             raise SessionError(
                 f"step {step.number} of rank {self._meeting.rank} is not step {theirs} of rank 0: seed, "
-                "max_in_flight or the plans before differ. All ranks must start the same session and run the same steps"
+                "max_in_flight or the plans before differ. All ranks must start the same session and run the "
+                "same steps"
             )
         self._listened = listened
         part = self._part_of(number, step, listened or self._deployment.observer is not None)
@@ -90,8 +91,8 @@ class OtherRank(Together):
     def _outputs(self, step: Step, part: RankStep) -> Outputs:
         graph = step.plan.graph
         if self._ways.outputs == "first":
-            where = f"the outputs are at rank 0, and this is rank {self._meeting.rank}. Give outputs='all' to have them here"
-            return Outputs.elsewhere(graph.outputs, where)
+            here = f"the outputs are at rank 0, and this is rank {self._meeting.rank}"
+            return Outputs.elsewhere(graph.outputs, f"{here}. Give outputs='all' to have them here")
         made: list[Any] = [None] * step.plan.table.calls
         for call, output in part.take_spread().items():
             made[call] = output
@@ -109,8 +110,8 @@ class OtherRank(Together):
             raise CancelledError
         if frame.kind is not kind:
             raise SessionError(
-                f"rank 0 says {frame.kind.name} where rank {self._meeting.rank} waits for {kind.name}. All ranks must "
-                "run the same steps in the same order"
+                f"rank 0 says {frame.kind.name} where rank {self._meeting.rank} waits for {kind.name}. All "
+                "ranks must run the same steps in the same order"
             )
         return frame
 

@@ -33,7 +33,7 @@ class Place:
         self.size = size
         self.bytes: Bytes = np.empty(size, np.uint8)
         self.tensor = torch.from_numpy(self.bytes)
-        self.memory = memoryview(self.bytes)
+        self.memory: memoryview = self.bytes.data
         self._first, self._first_size = [self.tensor], size
         self._head = b""
         self._numbers: Any = None

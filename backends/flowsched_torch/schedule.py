@@ -10,8 +10,10 @@ from flowsched.backend import Links, Program
 from flowsched.programs import ActionKind, Message, Programs
 from flowsched.programs.traffic import place_calls
 from flowsched_torch.credits import find_credits, find_left
+from flowsched_torch.incoming import Incoming
 from flowsched_torch.mesh import Mesh
-from flowsched_torch.streams import Incoming, Outgoing, Signal
+from flowsched_torch.outgoing import Outgoing
+from flowsched_torch.signals import Signal
 
 _AHEAD = 4  # calls whose messages may arrive before they are waited for
 

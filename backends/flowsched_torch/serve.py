@@ -1,4 +1,4 @@
-"""What a local rank does: build its replicas, connect to the others, and run its part of each step it is told of."""
+"""What a local rank does: build its replicas, connect to the others, and run its part of each step."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
-from torch.distributed import FileStore
+import torch.distributed as dist
 
 from flowsched.backend import Binding, Step, pack_error, unpack_object
 from flowsched.events import CallEnded, ReplicaBuilt
@@ -27,11 +27,11 @@ from flowsched_torch.board import Board
 from flowsched_torch.control import Connection, Frame, Kind
 from flowsched_torch.devices import Devices
 from flowsched_torch.mesh import Mesh
+from flowsched_torch.messages import VoidError
 from flowsched_torch.plans import Plans
 from flowsched_torch.replicas import build_replicas
 from flowsched_torch.seen import News
 from flowsched_torch.steps import CancelledError, RankStep, Workers
-from flowsched_torch.streams import VoidError
 
 STEP = struct.Struct(
     "<Q??"
@@ -158,7 +158,8 @@ class _Rank:
     def _join(self, meeting: str) -> None:
         placement = self._job.placement
         size = placement.processes
-        mesh = Mesh(FileStore(meeting, size), self._rank, size, host="127.0.0.1")
+        store: Any = dist
+        mesh = Mesh(store.FileStore(meeting, size), self._rank, size, host="127.0.0.1")
         self._plans = Plans(placement, self._rank, mesh)
         self._orders.send(Kind.JOINED)
 

@@ -14,8 +14,9 @@ from flowsched.backend import Step
 from flowsched.batch import Batch, share, take
 from flowsched.errors import OutputError, say_exception
 from flowsched.events import CallEnded
+from flowsched_torch.incoming import Incoming
+from flowsched_torch.messages import UnsendableError, VoidError
 from flowsched_torch.schedule import CallPlan, Here, RankPlan, Source, There
-from flowsched_torch.streams import Incoming, UnsendableError, VoidError
 
 Workers: TypeAlias = Mapping[tuple[int, int], tuple[Callable[..., Any], str | None]]
 """What is called for each node (its index) and replica of this rank, and the replica's device."""
@@ -188,7 +189,7 @@ class RankStep:
         return self._step.join(own.links, parts)
 
     def _fragment(self, source: Source) -> Batch:
-        if type(source) is Here:
+        if isinstance(source, Here):
             producer = source.producer
             batch = self.outputs[producer] if producer >= 0 else self._step.inputs[-1 - producer]
             return share(batch, source.start, source.stop)

@@ -82,7 +82,7 @@ class Together(Running):
                 outputs = self._run(step)
                 self._end_telling()
                 return outputs
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - it is raised, or what caused it is
                 self._teller.end()
                 self._raise_cause(error)
             finally:

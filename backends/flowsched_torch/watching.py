@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TypeAlias
@@ -18,7 +19,7 @@ Heard: TypeAlias = tuple[int, Frame] | None
 """A rank and what it said; None: look at ``failure``."""
 
 
-class Watch:
+class Watch(ABC):
     """What this rank knows of the session's end.
 
     Args:
@@ -35,9 +36,13 @@ class Watch:
         self._on_failure = on_failure
         self._lock = threading.Lock()
 
+    @abstractmethod
     def find_cause(self, error: BaseException) -> BaseException | None:
-        """Return why a connection of this rank was lost, once that is known."""
-        return self.failure
+        """Return why a connection of this rank was lost, once that is known.
+
+        Args:
+            error: what the mesh raised.
+        """
 
     def is_over(self) -> bool:
         """Whether the session is over."""

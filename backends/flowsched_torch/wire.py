@@ -112,10 +112,7 @@ def _column(path: Path, kind: str, value: Any) -> tuple[Column, Any]:
 
 def bulk_bytes(column: Any) -> torch.Tensor:
     """Return the memory of a contiguous array or tensor as a tensor of bytes, which does not keep it alive."""
-    if isinstance(column, torch.Tensor):
-        address = column.data_ptr()
-    else:
-        address = column.ctypes.data
+    address = column.data_ptr() if isinstance(column, torch.Tensor) else column.ctypes.data
     # Torch warns of arrays that are read-only; nothing is written here.
     memory = (ctypes.c_uint8 * column.nbytes).from_address(address)
     return torch.frombuffer(memory, dtype=torch.uint8)

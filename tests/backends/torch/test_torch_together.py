@@ -1,4 +1,4 @@
-"""Under torchrun, without it, and inside a process group, every rank runs the same program and its part of each step."""
+"""Under torchrun, without it, and inside a process group, every rank runs the same program."""
 
 from __future__ import annotations
 
