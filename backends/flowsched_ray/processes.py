@@ -19,10 +19,12 @@ class Processes:
 
     Args:
         reuse: whether to keep any.
+        task_events: whether Ray records each call.
     """
 
-    def __init__(self, reuse: bool) -> None:
+    def __init__(self, reuse: bool, task_events: bool) -> None:
         self._reuse = reuse
+        self._task_events = task_events
         self._idle: list[tuple[_Kind, Any]] = []
         self._job: str | None = None
 
@@ -37,7 +39,7 @@ class Processes:
         """
         actor = self._take_idle((kind, options)) if place is None else None
         if actor is None:
-            return _start(kind, options, place, begin)
+            return self._start(kind, options, place, begin)
         actor.begin.remote(*begin)
         return actor
 
@@ -58,6 +60,20 @@ class Processes:
         for _, actor in idle if ray.is_initialized() and self._is_same_job() else []:
             ray.kill(actor, no_restart=True)
 
+    def _start(self, kind: type[ReplicaActor], options: NodeOptions, place: Any, begin: Sequence[Any]) -> Any:
+        remote: Any = ray.remote
+        made = remote(kind) if kind.threads is None else remote(concurrency_groups=kind.threads)(kind)
+        return made.options(
+            num_cpus=options.num_cpus,
+            num_gpus=options.num_gpus,
+            resources=dict(options.resources or {}),
+            max_restarts=options.max_restarts,
+            max_task_retries=options.max_task_retries,
+            runtime_env=options.runtime_env and dict(options.runtime_env),
+            scheduling_strategy=place or "DEFAULT",
+            enable_task_events=self._task_events,
+        ).remote(*begin)
+
     def _take_idle(self, kind: _Kind) -> Any:
         if not self._is_same_job():
             self._idle.clear()
@@ -71,21 +87,6 @@ class Processes:
         """Whether this process is still connected to Ray as when the idle actors were started."""
         before, self._job = self._job, ray.get_runtime_context().get_job_id()
         return before == self._job
-
-
-def _start(kind: type[ReplicaActor], options: NodeOptions, place: Any, begin: Sequence[Any]) -> Any:
-    remote: Any = ray.remote
-    made = remote(kind) if kind.threads is None else remote(concurrency_groups=kind.threads)(kind)
-    return made.options(
-        num_cpus=options.num_cpus,
-        num_gpus=options.num_gpus,
-        resources=dict(options.resources or {}),
-        max_restarts=options.max_restarts,
-        max_task_retries=options.max_task_retries,
-        runtime_env=options.runtime_env and dict(options.runtime_env),
-        scheduling_strategy=place or "DEFAULT",
-        enable_task_events=False,
-    ).remote(*begin)
 
 
 def _is_well(ref: Any) -> bool:

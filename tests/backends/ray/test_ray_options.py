@@ -40,6 +40,8 @@ MODELS = {"policy": np.copy, "reward": np.copy}
         ({"max_bytes": 0}, "max_bytes is 0 (int). Give bytes, 1 or more"),
         ({"start_timeout": "soon"}, "start_timeout is 'soon' (str). Give seconds, 0 or more"),
         ({"grace": -1.0}, "grace is -1.0 (float). Give seconds, 0 or more"),
+        ({"compiled": "yes"}, "compiled is 'yes' (str). Give True or False"),
+        ({"task_events": 1}, "task_events is 1 (int). Give True or False"),
         ({"address": 6379}, "address is 6379. Give that of a Ray cluster"),
     ],
 )
