@@ -71,7 +71,8 @@ class OtherRank(Together):
         if plan != plan_there:
             raise SessionError(
                 f"rank {self._meeting.rank} runs step {step.number} by the plan with hash {plan.hex()[:12]}, and "
-                f"rank 0 by that with hash {plan_there.hex()[:12]}. All ranks must run the same plans in the same order"
+                f"rank 0 by that with hash {plan_there.hex()[:12]}. All ranks must run the same plans in the "
+                "same order"
             )
         if (number, step.number, settings) != (frame.number, theirs, settings_there):
             raise SessionError(

@@ -1,4 +1,4 @@
-"""On several hosts, made of network namespaces: the same outputs and failures, clear words where they cannot meet."""
+"""On several hosts, made of network namespaces: the same outputs and failures."""
 
 from __future__ import annotations
 
