@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import pytest
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 _ROOT = Path(__file__).parents[3]
 _START = """
@@ -38,7 +38,7 @@ def _run(text: str) -> str:
         cwd=_ROOT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=200,
         check=False,
     )
     assert done.returncode == 0, done.stderr
