@@ -9,7 +9,8 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -84,8 +85,9 @@ class LocalRanks(Running):
         self._teller = Teller(deployment.observer, self._hub.wake)
         self._forgotten = weakref.finalize(self, _abandon, self._hub, self._board)
         try:
-            self._start(devices, [(order[1], alarm[1]) for order, alarm in ends])
-            self._end_telling()
+            with self._explained():
+                self._start(devices, [(order[1], alarm[1]) for order, alarm in ends])
+                self._end_telling()
         except BaseException:
             self._teller.end()
             self.close()
@@ -100,9 +102,10 @@ class LocalRanks(Running):
             self._step, self._idle = step, False
             self._teller = Teller(self._deployment.observer, self._hub.wake)
             try:
-                outputs = self._run(step)
-                self._idle = True
-                self._end_telling()
+                with self._explained():
+                    outputs = self._run(step)
+                    self._idle = True
+                    self._end_telling()
                 return outputs
             except BaseException:
                 self._teller.end()
@@ -120,9 +123,7 @@ class LocalRanks(Running):
             if not self._forgotten.alive:
                 return
             left = self._pids
-            if self._idle:
-                if self._staying is not None:
-                    begin_void(self._plans[self._staying])
+            if self._idle and self._begin_end():
                 self._hub.order(Kind.OVER)
                 left = self._forking.wait_for(left, _PATIENCE)
             self._hub.alarm(Kind.OVER)
@@ -202,6 +203,15 @@ class LocalRanks(Running):
             end_void(own)
             self._staying = None
 
+    def _begin_end(self) -> bool:
+        """Have ranks that have begun a step beforehand end it as void; False where one of them is gone."""
+        try:
+            if self._staying is not None:
+                begin_void(self._plans[self._staying])
+        except RuntimeError:  # gloo's
+            return False
+        return True
+
     def _wait_for(self, kind: Kind) -> None:
         """Wait until all ranks have said something; errors are those of :meth:`_hear_until`."""
         left = set(range(self._placement.ranks))
@@ -242,8 +252,6 @@ class LocalRanks(Running):
             raise self._lost(gone.rank) from None
         except SilentError as silent:
             raise self._silent(silent.rank) from None
-        except RuntimeError as error:  # gloo's, in the middle of taking an output
-            self._raise_what_broke(error)
 
     def _take(self, rank: int, frame: Frame, running: RankStep | None, ended: InOrder | None) -> None:
         if frame.kind is Kind.SEEN:
@@ -270,6 +278,15 @@ class LocalRanks(Running):
         step = self._step
         if self._closed and step is not None:
             raise SessionError(f"the session was closed in the middle of step {step.number}")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Raise why a connection was lost, in place of what gloo says of it: it raises RuntimeErrors."""
+        try:
+            yield
+        except RuntimeError as error:
+            self._teller.raise_if_any()  # an observer may raise one, too
+            self._raise_what_broke(error)
 
     def _raise_what_broke(self, error: BaseException) -> NoReturn:
         """Raise why a connection was lost: some rank's failure, which is about to be told, or its death."""
