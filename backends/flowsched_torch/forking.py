@@ -35,7 +35,8 @@ class Forking:
         own, other = socket.socketpair()
         with other:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, str(other.fileno()), json.dumps(_module_path())],
+                # -P: no module of the working directory stands in for one of Python's own
+                [sys.executable, "-P", "-c", _START, str(other.fileno()), json.dumps(_module_path())],
                 pass_fds=[other.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is the program's own to handle
