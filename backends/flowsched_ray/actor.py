@@ -18,6 +18,7 @@ from flowsched.backend import (
     Seen,
     Step,
     pack_error,
+    unpack_error,
     unpack_object,
 )
 from flowsched.batch import Batch
@@ -37,6 +38,9 @@ class CallFailed(Exception):  # noqa: N818 - it is only how an error travels
     def __init__(self, packed: bytes) -> None:
         self.packed = packed
         super().__init__(packed)
+
+    def __str__(self) -> str:  # Ray shows it, where several calls fail and one is told of
+        return say_exception(unpack_error(self.packed))
 
 
 Signal = tuple[float, int, Seen | None, Any]

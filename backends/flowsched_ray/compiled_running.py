@@ -98,7 +98,8 @@ class CompiledRunning(Running):
             self._closed = True
         self._events.put(_Failed(None, None))
         if not ray.is_initialized():
-            return  # the user has shut Ray down, and with it everything
+            self._disconnect()  # the user has shut Ray down, and with it everything
+            return
         try:
             stopped = [replica.actor.stop.remote(self._grace) for replica in self._replicas.all]
             ray.wait(stopped, num_returns=len(stopped), timeout=self._grace + 1.0, fetch_local=False)

@@ -97,7 +97,8 @@ class RayRunning(Running):
             self._closed = True
             flight = self._flight
         if not ray.is_initialized():
-            return  # the user has shut Ray down, and with it everything
+            self._disconnect()  # the user has shut Ray down, and with it everything
+            return
         busy = self._busy or (flight.cancel() if flight is not None else [])
         try:
             if busy and self._grace:
