@@ -42,10 +42,13 @@ def calibrate_command(
     from flowsched.backend import make_backend
     from flowsched.calibration import calibrate
     from flowsched.costs import save_costs
+    from flowsched.costs.files import try_saving
 
     options = parse_options(option, address, ranks)
     make = partial(make_backend, backend, options)
     home = make().is_home()
+    if home:
+        try_saving(output)  # before what takes long
     costs, timings = calibrate(make, options, repeats=repeats, report=print_aside if home else None)
     if not home:
         return

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,30 +14,32 @@ from pydantic import TypeAdapter, ValidationError
 
 from flowsched.costs.data import BackendCosts
 from flowsched.errors import FlowschedError
-from flowsched.replacing import replacing
+from flowsched.replacing import refuse_unwritable, replacing
 
 FORMAT_VERSION = 1
 VARIABLE = "FLOWSCHED_COSTS"
+_ANEW = "Delete it and measure anew with `flowsched calibrate`"
 
 
 class CostsFileError(FlowschedError):
-    """A file of costs that cannot be read.
+    """A file of costs that cannot be read or written.
 
     Args:
         file: the file.
         reason: why.
+        mend: how to put it right.
     """
 
     code = "costs-file"
 
-    def __init__(self, file: Path, reason: str) -> None:
+    def __init__(self, file: Path, reason: str, mend: str = _ANEW) -> None:
         self.file = file
         self.reason = reason
-        mend = "Delete it and measure anew with `flowsched calibrate`"
+        self.mend = mend
         super().__init__(f"costs file {str(file)!r}: {reason}. {mend}")
 
-    def __reduce__(self) -> tuple[type[CostsFileError], tuple[Path, str]]:
-        return type(self), (self.file, self.reason)
+    def __reduce__(self) -> tuple[type[CostsFileError], tuple[Path, str, str]]:
+        return type(self), (self.file, self.reason, self.mend)
 
 
 def costs_file() -> Path:
@@ -72,25 +75,49 @@ def save_costs(costs: BackendCosts, file: Path | None = None) -> Path:
     """Keep what was measured, in place of an older record of the same backend and options; return the file.
 
     Raises:
-        CostsFileError: the file that is there is damaged or of another format version.
-        OSError: it cannot be written; what stood there is untouched.
+        CostsFileError: the file that is there is damaged or of another format version, or it cannot be written;
+            what stood there is untouched.
     """
     file = file or costs_file()
     others = [
         old for old in _read(file) if (old.backend, dict(old.options)) != (costs.backend, dict(costs.options))
     ]
     data = {"version": FORMAT_VERSION, "costs": [asdict(one) for one in [*others, costs]]}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(file) as stream:
-        stream.write(json.dumps(data, indent=2).encode() + b"\n")
+    with _told_as_ours(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(file) as stream:
+            stream.write(json.dumps(data, indent=2).encode() + b"\n")
     return file
 
 
-def _read(file: Path) -> list[BackendCosts]:
+def try_saving(file: Path | None = None) -> None:
+    """Look whether costs could be kept in a file, before they are measured; at most its folder is made.
+
+    Raises:
+        CostsFileError: as :func:`save_costs`.
+    """
+    file = file or costs_file()
+    _read(file)
+    with _told_as_ours(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        refuse_unwritable(file)
+
+
+@contextmanager
+def _told_as_ours(file: Path) -> Iterator[None]:
+    """Raise what the operating system says of a file as a CostsFileError."""
     try:
+        yield
+    except OSError as error:
+        reason = f"it cannot be read or written: {(error.strerror or str(error)).lower()}"
+        raise CostsFileError(file, reason, "Give the path of a file that you may write") from error
+
+
+def _read(file: Path) -> list[BackendCosts]:
+    with _told_as_ours(file):
+        if not file.exists():
+            return []
         text = file.read_bytes()
-    except FileNotFoundError:
-        return []
     try:
         data = json.loads(text)
         version, records = data["version"], data["costs"]

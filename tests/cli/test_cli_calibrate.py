@@ -41,3 +41,16 @@ def test_shapes_differ_in_what_their_difference_measures(cli: Cli, folder: Path)
 
 def test_a_backend_that_is_not_there_is_not_measured(cli: Cli) -> None:
     assert "there is no backend 'dream'" in joined(cli("calibrate", "--backend", "dream", ends=4).err)
+
+
+@pytest.mark.parametrize("output", [".", "file.json/costs.json"])
+def test_a_file_that_cannot_hold_costs_is_refused_before_anything_is_measured(
+    cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    measured: list[object] = []
+    monkeypatch.setattr("flowsched.calibration.calibrate", lambda *_, **__: measured.append(1))
+    (folder / "file.json").write_text("")
+    said = joined(cli("calibrate", "--output", output, ends=3).err)
+    assert "cannot be read or written" in said
+    assert "Give the path of a file that you may write" in said
+    assert not measured
