@@ -34,7 +34,8 @@ class TorchBackend(Backend):
         placement: the rank of each replica by the name of its node, ``{"policy": [0, 1]}``, instead.
         devices: for a node that has replicas of its own, the devices that its replicas are given in turn as
             ``context.device``.
-        device: the device of all other replicas; ``"cuda"`` for the one of their rank.
+        device: the device of all other replicas; ``"cuda"`` for the one of their rank, between which tensors go
+            by NCCL. What goes to or from a process without a device, and devices of nodes, goes by the host.
         start: how ranks come to be: ``"local"``, started by this process; ``"torchrun"``, started by a
             launcher that has set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; ``"group"``, those of the
             process group that is initialised. None for the one that there is. In the last two, every rank

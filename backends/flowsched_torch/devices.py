@@ -28,6 +28,10 @@ class Devices:
             return given[replica % len(given)]
         return f"cuda:{local_rank}" if self.of_ranks == "cuda" else self.of_ranks
 
+    def direct_device(self, local_rank: int) -> str | None:
+        """Return the device of a rank between which tensors go by NCCL; None where they go by the host."""
+        return f"cuda:{local_rank}" if self.of_ranks == "cuda" else None
+
     def check(self, nodes: Sequence[str]) -> None:
         """Refuse devices of nodes that have no replicas of their own.
 

@@ -6,18 +6,23 @@ import pickle
 import struct
 from collections.abc import Sequence
 
+import torch
+
 from flowsched.backend import unpack_error
 from flowsched.batch import Batch
+from flowsched_torch.direct import Direct
 from flowsched_torch.mesh import Mesh, Work, finish
 from flowsched_torch.messages import ERROR, HEADER, NEW, SAME, VOID, Capacities, UnsendableError, VoidError
 from flowsched_torch.places import Place, Places
-from flowsched_torch.wire import Bytes, Schema, column_sizes, decode, is_bulk, spans
+from flowsched_torch.wire import Bytes, Schema, column_sizes, decode, direct_shapes, is_bulk, spans
 
 
 class Incoming:
     """The receiving end of a stream; the arguments are those of :class:`Outgoing`."""
 
-    def __init__(self, mesh: Mesh, peer: int, tag: int) -> None:
+    def __init__(self, mesh: Mesh, peer: int, tag: int, *, direct: Direct | None = None) -> None:
+        self._direct = direct
+        self._failure: UnsendableError | None = None
         self._receive_from, self.peer, self._tag = mesh.receive, peer, tag
         self._next = Capacities()
         self._schema: Schema = ()
@@ -49,6 +54,8 @@ class Incoming:
         """
         if self.is_here:
             return self.batch
+        if self._failure is not None:
+            raise self._failure
         if not self._posted:
             self.post()
         place, work = self._posted[0]
@@ -80,7 +87,8 @@ class Incoming:
         begin = HEADER.size + 8 * count
         dims = struct.unpack_from(f"<{count}Q", place.memory, HEADER.size)
         if kind == ERROR:
-            raise UnsendableError from unpack_error(place.bytes[begin : begin + beside].tobytes())
+            self._failure = UnsendableError()
+            raise self._failure from unpack_error(place.bytes[begin : begin + beside].tobytes())
         if kind == NEW:
             self._schema = pickle.loads(place.memory[begin : begin + beside])
         batch = self._decode(dims, place, begin + beside, posted)
@@ -97,7 +105,7 @@ class Incoming:
                 self._begin = begin
 
     def _decode(self, dims: Sequence[int], place: Place, begin: int, posted: Sequence[Place]) -> Batch:
-        with_bytes = [column for column in self._schema if column.code not in ("none", "empty")]
+        with_bytes = [column for column in self._schema if column.code not in ("none", "empty", "direct")]
         sizes = column_sizes(self._schema, dims)
         large = [is_bulk(column, size) for column, size in zip(with_bytes, sizes, strict=True)]
         begins, stop = spans([size for size, own in zip(sizes, large, strict=True) if not own], begin)
@@ -117,7 +125,17 @@ class Incoming:
             else:
                 at = next(small)
                 places.append(place.bytes[at : at + size])
-        return decode(self._schema, dims, places)
+        return decode(self._schema, dims, places, self._receive_direct(dims))
+
+    def _receive_direct(self, dims: Sequence[int]) -> list[torch.Tensor]:
+        if self._direct is None:
+            return []
+        tensors = []
+        for shape, dtype in direct_shapes(self._schema, dims):
+            tensor = torch.empty(shape, dtype=dtype, device=self._direct.device)
+            self._direct.receive(tensor, self.peer)
+            tensors.append(tensor)
+        return tensors
 
     def _post(self, place: Place, capacity: int) -> None:
         work = self._receive_from(place.first(capacity), self.peer, self._tag)

@@ -12,6 +12,7 @@ import torch
 
 from flowsched.backend import pack_error
 from flowsched.batch import Batch
+from flowsched_torch.direct import Direct
 from flowsched_torch.mesh import Mesh, Work, finish
 from flowsched_torch.messages import ERROR, HEADER, NEW, SAME, VOID, Capacities, capacity_for
 from flowsched_torch.places import Place
@@ -28,12 +29,16 @@ class Outgoing:
         peer: who receives.
         tag: tells the stream from others between the two.
         is_awaited: whether the receiver takes each message as soon as it can.
+        direct: what tensors on accelerators go by; None where they go by the host.
 
     Attributes:
         overflows: whether the receiver had not posted all that the last message takes.
     """
 
-    def __init__(self, mesh: Mesh, peer: int, tag: int, *, is_awaited: bool = True) -> None:
+    def __init__(
+        self, mesh: Mesh, peer: int, tag: int, *, is_awaited: bool = True, direct: Direct | None = None
+    ) -> None:
+        self._direct = direct
         self._send_to, self.peer, self._tag = mesh.send, peer, tag
         self.is_awaited = is_awaited
         self._next = Capacities()
@@ -62,7 +67,7 @@ class Outgoing:
             return
         self._like = None
         try:
-            encoded = encode(batch)
+            encoded = encode(batch, None if self._direct is None else self._direct.takes)
         except Exception as error:  # noqa: BLE001 - whatever it is, who reads the batch is told
             self._send(_NOTHING, ERROR, pack_error(error))
             return
@@ -96,7 +101,9 @@ class Outgoing:
         like = self._like
         if like is None or type(batch) is not like[0] or batch.dtype != like[1] or batch.shape != like[2]:
             return False
-        return like[0] is np.ndarray or not batch.requires_grad
+        if like[0] is np.ndarray:
+            return True
+        return not batch.requires_grad and (self._direct is None or not self._direct.takes(batch))
 
     def _remember(self, batch: Batch, encoded: Encoded) -> None:
         """Note where in the message the numbers of a batch are that is one small array or tensor."""
@@ -125,6 +132,9 @@ class Outgoing:
             place.bytes[begin - len(beside) : begin] = np.frombuffer(beside, np.uint8)
         pack(encoded, begins, place.bytes)
         self._begin(place.tensor, stop, encoded.bulk, bulk)
+        if encoded.direct and self._direct is not None:
+            self._works += [self._direct.send(tensor, self.peer) for tensor in encoded.direct]
+            self._held = (self._held, encoded.direct)
         if kind != VOID:
             self._schema = encoded.schema if kind != ERROR else None
             self._next.learn(stop, bulk)

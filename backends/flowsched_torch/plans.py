@@ -8,6 +8,7 @@ from collections.abc import Hashable, Sequence
 from flowsched.backend import Program
 from flowsched.plan import Plan
 from flowsched.programs import Placement, check_programs
+from flowsched_torch.direct import Direct
 from flowsched_torch.mesh import Mesh
 from flowsched_torch.schedule import RankPlan, count_tags, plan_rank
 
@@ -43,6 +44,7 @@ class Plans:
         mesh: its connections.
         inputs_everywhere: whether every rank holds the step's inputs.
         outputs_everywhere: whether every rank is to have its outputs.
+        direct: what tensors on accelerators go by; None where they go by the host.
     """
 
     def __init__(
@@ -53,7 +55,9 @@ class Plans:
         *,
         inputs_everywhere: bool = False,
         outputs_everywhere: bool = False,
+        direct: Direct | None = None,
     ) -> None:
+        self._direct = direct
         self._placement, self._rank, self._mesh = placement, rank, mesh
         self._inputs_everywhere, self._outputs_everywhere = inputs_everywhere, outputs_everywhere
         self._known: dict[int, RankPlan] = {}
@@ -72,7 +76,8 @@ class Plans:
             CheckError: the programs of the ranks do not fit together.
         """
         program = plan if isinstance(plan, Program) else Program(plan)
-        programs = program.plan.programs(placement=self._placement)
+        rendezvous = self._direct is not None
+        programs = program.plan.programs(placement=self._placement, rendezvous=rendezvous)
         if not checked:
             check_programs(programs, program.plan)
         tags = count_tags(programs, program, window)
@@ -87,6 +92,7 @@ class Plans:
             window=window,
             inputs_everywhere=self._inputs_everywhere,
             outputs_everywhere=self._outputs_everywhere,
+            direct=self._direct,
         )
         self._next_tag += tags
         self._known[number] = own
@@ -103,3 +109,5 @@ class Plans:
         """Let go of all plans, whose streams hold the mesh, and leave that."""
         self._known.clear()
         self._mesh.close()
+        if self._direct is not None:
+            self._direct.close()

@@ -10,6 +10,7 @@ from flowsched.backend import Links, Program
 from flowsched.programs import ActionKind, Message, Programs
 from flowsched.programs.traffic import place_calls
 from flowsched_torch.credits import find_credits, find_left
+from flowsched_torch.direct import Direct
 from flowsched_torch.incoming import Incoming
 from flowsched_torch.mesh import Mesh
 from flowsched_torch.outgoing import Outgoing
@@ -37,6 +38,8 @@ class There:
 
 
 Source: TypeAlias = Here | There
+Move: TypeAlias = tuple[Outgoing | Incoming, int, int, int]
+"""A message that is sent, of rows of an input of the step (its index) or of the last call, or one that is taken."""
 
 
 @dataclass(slots=True, eq=False)
@@ -51,6 +54,8 @@ class CallPlan:
         left: earlier messages of this node that are read everywhere once these signals are there.
         sends: messages of rows of its output.
         signals: signals that it has ended.
+        moves: in place of ``sends``, where ranks keep to one order of all messages: those that are sent and taken
+            between this call and the next, and of an input that is sent the source.
         keeps: whether its output is needed here afterwards.
         drops: calls of this rank whose output nobody here needs after it.
         releases: messages that nobody here needs after it.
@@ -63,6 +68,7 @@ class CallPlan:
     left: list[Outgoing] = field(default_factory=list)
     sends: list[tuple[Outgoing, int, int]] = field(default_factory=list)
     signals: list[Signal] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
     keeps: bool = False
     drops: list[int] = field(default_factory=list)
     releases: list[Incoming] = field(default_factory=list)
@@ -76,6 +82,7 @@ class RankPlan:
         program: the plan.
         post: receives to post when the step begins.
         inputs: messages of rows of the step's inputs, sent before everything else.
+        opening: in place of ``inputs``, what is sent and taken before the first call; see ``CallPlan.moves``.
         calls: its calls in order.
         outputs: by number of the call, the message that brings an output home; empty elsewhere.
         sends: all messages and signals that it sends.
@@ -88,6 +95,7 @@ class RankPlan:
     program: Program
     post: list[Incoming | Signal] = field(default_factory=list)
     inputs: list[tuple[Outgoing, int, int, int]] = field(default_factory=list)
+    opening: list[Move] = field(default_factory=list)
     calls: list[CallPlan] = field(default_factory=list)
     outputs: dict[int, Incoming] = field(default_factory=dict)
     sends: list[Outgoing | Signal] = field(default_factory=list)
@@ -106,6 +114,7 @@ def plan_rank(
     window: Sequence[int],
     inputs_everywhere: bool,
     outputs_everywhere: bool,
+    direct: Direct | None = None,
 ) -> RankPlan:
     """Return what ``rank`` does.
 
@@ -118,8 +127,9 @@ def plan_rank(
         window: the most calls of each node that may have started while the first of them is still needed.
         inputs_everywhere: whether every rank holds the step's inputs, so that none are sent.
         outputs_everywhere: whether home passes the outputs on to all ranks.
+        direct: what tensors on accelerators go by, in the order of programs lowered with ``rendezvous``.
     """
-    planner = _Planner(programs, program, rank, mesh, tag, window, inputs_everywhere)
+    planner = _Planner(programs, program, rank, mesh, tag, window, inputs_everywhere, direct)
     own = planner.plan()
     if outputs_everywhere:
         planner.spread_outputs()
@@ -154,7 +164,10 @@ class _Planner:
         tag: int,
         window: Sequence[int],
         inputs_everywhere: bool,
+        direct: Direct | None,
     ) -> None:
+        self._direct = direct
+        self._stream_of: dict[int, Outgoing | Incoming] = {}
         self._rank, self._mesh, self._tag = rank, mesh, tag
         self._programs = programs
         self._inputs_everywhere = inputs_everywhere
@@ -172,6 +185,8 @@ class _Planner:
         self._exchange_credits()
         self._post_ahead()
         self._release()
+        if self._direct is not None:
+            self._keep_to_one_order()
         return self._own
 
     def spread_outputs(self) -> None:
@@ -205,7 +220,10 @@ class _Planner:
                 signal = Signal(self._mesh, message.sender, tag)
                 self._arriving.setdefault(message.readers[0], []).append(signal)
                 continue
-            stream = Incoming(self._mesh, message.sender, tag)
+            direct = self._direct_with(message.sender)
+            stream = self._stream_of[message.number] = Incoming(
+                self._mesh, message.sender, tag, direct=direct
+            )
             is_shared = len(message.readers) > 1 or message.is_output
             self._incoming[message.producer, message.start, message.stop] = stream, is_shared
             if message.is_output:
@@ -238,12 +256,34 @@ class _Planner:
                 continue
             # A home that runs calls itself takes outputs when it has run them: nobody may wait for that before.
             awaited = bool(message.readers) or self._programs.placement.home_is_apart
-            stream = Outgoing(self._mesh, message.receiver, tag, is_awaited=awaited)
+            direct = self._direct_with(message.receiver)
+            stream = Outgoing(self._mesh, message.receiver, tag, is_awaited=awaited, direct=direct)
+            self._stream_of[message.number] = stream
             self._own.sends.append(stream)
             if message.producer < 0:
                 self._own.inputs.append((stream, -1 - message.producer, message.start, message.stop))
             else:
                 self._calls[message.producer].sends.append((stream, message.start, message.stop))
+
+    def _direct_with(self, peer: int) -> Direct | None:
+        """Return what tensors on accelerators go by between this rank and another; a home apart has no device."""
+        placement = self._programs.placement
+        return None if placement.home_is_apart and peer == placement.home else self._direct
+
+    def _keep_to_one_order(self) -> None:
+        """Have each message sent and taken at its place in the rank's program."""
+        own = self._programs[self._rank]
+        moves = self._own.opening
+        for kind, number in zip(own.kinds.tolist(), own.numbers.tolist(), strict=True):
+            if kind == ActionKind.RUN:
+                moves = self._calls[number].moves
+            elif number in self._stream_of:
+                message = self._programs.messages[number]
+                source = -1 - message.producer
+                moves.append((self._stream_of[number], source, message.start, message.stop))
+        self._own.inputs.clear()
+        for call in self._own.calls:
+            call.sends.clear()
 
     def _exchange_credits(self) -> None:
         """Let a call wait for the ends of those that read what leaves its node's window."""

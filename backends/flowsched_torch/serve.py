@@ -26,6 +26,7 @@ from flowsched.programs import Placement
 from flowsched_torch.board import Board
 from flowsched_torch.control import Connection, Frame, Kind
 from flowsched_torch.devices import Devices
+from flowsched_torch.direct import NcclDirect
 from flowsched_torch.mesh import Mesh
 from flowsched_torch.messages import VoidError
 from flowsched_torch.plans import Plans
@@ -160,7 +161,12 @@ class _Rank:
         size = placement.processes
         store: Any = dist
         mesh = Mesh(store.FileStore(meeting, size), self._rank, size, host="127.0.0.1")
-        self._plans = Plans(placement, self._rank, mesh)
+        device, direct = self._job.devices.direct_device(self._rank), None
+        if device is not None:
+            direct = NcclDirect(
+                store.FileStore(f"{meeting}-nccl", placement.ranks), self._rank, placement.ranks, device
+            )
+        self._plans = Plans(placement, self._rank, mesh, direct=direct)
         self._orders.send(Kind.JOINED)
 
     def _add_plan(self, frame: Frame) -> None:

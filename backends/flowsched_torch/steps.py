@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -16,7 +16,8 @@ from flowsched.errors import OutputError, say_exception
 from flowsched.events import CallEnded
 from flowsched_torch.incoming import Incoming
 from flowsched_torch.messages import UnsendableError, VoidError
-from flowsched_torch.schedule import CallPlan, Here, RankPlan, Source, There
+from flowsched_torch.outgoing import Outgoing
+from flowsched_torch.schedule import CallPlan, Here, Move, RankPlan, Source, There
 
 Workers: TypeAlias = Mapping[tuple[int, int], tuple[Callable[..., Any], str | None]]
 """What is called for each node (its index) and replica of this rank, and the replica's device."""
@@ -75,6 +76,8 @@ class RankStep:
             RuntimeError: a connection is lost.
         """
         try:
+            if self.own.opening:
+                self._move(self.own.opening)
             for own in self.own.calls:
                 self._run_call(own)
         except VoidError:
@@ -121,8 +124,25 @@ class RankStep:
             stream.release()
         return found
 
+    def _send(self, outgoing: Outgoing, output: Batch, start: int, stop: int, own: CallPlan) -> None:
+        outgoing.send(_rows(output, start, stop, own.links.made))
+        if outgoing.overflows and self._look is not None:
+            self._look(outgoing.peer, own.links.call)
+
+    def _move(self, moves: Sequence[Move], own: CallPlan | None = None, output: Batch = None) -> None:
+        """Send and take messages in the one order of all ranks."""
+        for stream, source, start, stop in moves:
+            if isinstance(stream, Outgoing) and own is not None:
+                self._send(stream, output, start, stop, own)
+            elif isinstance(stream, Outgoing):
+                stream.send(_rows(self._step.inputs[source], start, stop, self._step.plan.samples))
+            else:
+                with suppress(UnsendableError):  # which its reader is told
+                    stream.take()
+
     def _pass_void(self) -> None:
         """Take and send what a step takes and sends, without its rows; nothing has run then, and nothing will."""
+        _move_void(self.own.opening)
         for own in self.own.calls:
             for stream in own.post:
                 stream.post()
@@ -131,10 +151,11 @@ class RankStep:
             for source in (source for sources in own.sources for source in sources):
                 if isinstance(source, There):
                     _take_void(source.stream)
-            for outgoing, _, _ in own.sends:
-                outgoing.send_void()
             for signal in own.signals:
                 signal.send()
+            for outgoing, _, _ in own.sends:
+                outgoing.send_void()
+            _move_void(own.moves)
         for own in self.own.calls:
             for stream in own.releases:
                 stream.release()
@@ -162,18 +183,18 @@ class RankStep:
         if self._tell is not None:
             seconds = time.perf_counter() - began
             self._tell(CallEnded(step.number, *step.coordinates(links.call), seconds))
+        for signal in own.signals:  # first: what is taken among the moves may wait for them
+            signal.send()
         for outgoing, start, stop in own.sends:
-            outgoing.send(_rows(output, start, stop, links.made))
-            if outgoing.overflows and self._look is not None:
-                self._look(outgoing.peer, links.call)
+            self._send(outgoing, output, start, stop, own)
+        if own.moves:
+            self._move(own.moves, own, output)
         if own.keeps:
             self.outputs[links.call] = output
         for stream in own.releases:
             stream.release()
         for call in own.drops:
             del self.outputs[call]
-        for signal in own.signals:
-            signal.send()
 
     def _gather(self, own: CallPlan) -> list[Batch]:
         parts = []
@@ -217,6 +238,14 @@ def end_void(own: RankPlan) -> None:
     for stream in own.outputs.values():
         _take_void(stream)
         stream.release()
+
+
+def _move_void(moves: Sequence[Move]) -> None:
+    for stream, _, _, _ in moves:
+        if isinstance(stream, Outgoing):
+            stream.send_void()
+        else:
+            _take_void(stream)
 
 
 def _take_void(stream: Incoming) -> None:

@@ -16,6 +16,7 @@ from flowsched.errors import ReplicaLostError, SessionError
 from flowsched.events import Event
 from flowsched.programs import Placement
 from flowsched_torch.devices import Devices
+from flowsched_torch.direct import NcclDirect
 from flowsched_torch.losses import SEE_WHY, lost_replica, served_replicas
 from flowsched_torch.meeting import Meeting
 from flowsched_torch.mesh import Mesh
@@ -65,6 +66,7 @@ class Together(Running):
         self._numbers = PlanNumbers()
         self._workers: Workers = {}
         self._mesh: Mesh | None = None
+        self._direct: NcclDirect | None = None
         self._plans: Plans
         self._teller = Teller(deployment.observer, lambda: None)
 
@@ -140,12 +142,17 @@ class Together(Running):
     def _join(self, host: str) -> None:
         meeting = self._meeting
         mesh = Mesh(meeting.store, meeting.rank, meeting.size, host=host, is_cuttable=True)
+        device, direct = self._ways.devices.direct_device(self._ways.local_rank), None
+        if device is not None:
+            direct = NcclDirect(meeting.store, meeting.rank, meeting.size, device)
+        self._direct = direct
         self._plans = Plans(
             self._ways.placement,
             meeting.rank,
             mesh,
             inputs_everywhere=self._ways.inputs == "all",
             outputs_everywhere=self._ways.outputs == "all",
+            direct=direct,
         )
         self._mesh = mesh
 
@@ -205,6 +212,8 @@ class Together(Running):
     def _cut(self) -> None:
         if self._mesh is not None:
             self._mesh.cut()
+        if self._direct is not None:
+            self._direct.close()
 
     def _described(self) -> dict[str, str]:
         """Return what must be the same on all ranks, by what it is called."""

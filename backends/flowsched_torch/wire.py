@@ -7,7 +7,7 @@ is and moves straight from its own memory into that of the batch that the reader
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -24,7 +24,7 @@ Bytes: TypeAlias = NDArray[np.uint8]
 BULK = 1 << 18  # bytes; columns of this size or more are not packed
 _ALIGN = 64  # any dtype may begin there
 
-Code: TypeAlias = Literal["numpy", "records", "torch", "pickled", "none", "empty"]
+Code: TypeAlias = Literal["numpy", "records", "torch", "direct", "pickled", "none", "empty"]
 
 
 class Column(NamedTuple):
@@ -56,6 +56,7 @@ class Encoded:
         packed: what is packed: the bytes of a column, or an array of any strides.
         sizes: bytes of each of ``packed``.
         bulk: the large columns, as contiguous arrays or tensors.
+        direct: the tensors that go from device to device.
     """
 
     schema: Schema
@@ -63,10 +64,15 @@ class Encoded:
     packed: Sequence[Any]
     sizes: Sequence[int]
     bulk: Sequence[Any]
+    direct: Sequence[Any] = ()
 
 
-def encode(batch: Batch) -> Encoded:
+def encode(batch: Batch, takes: Callable[[torch.Tensor], bool] | None = None) -> Encoded:
     """Return a batch ready to be sent.
+
+    Args:
+        batch: the batch.
+        takes: says which tensors go from device to device; all others go by the host.
 
     Raises:
         MemoryError: a column that must be copied is too large.
@@ -82,10 +88,15 @@ def encode(batch: Batch) -> Encoded:
     packed: list[Any] = []
     sizes: list[int] = []
     bulk: list[Any] = []
+    direct: list[Any] = []
     for path, kind, value in leaves(batch):
-        column, own = _column(path, kind, value)
+        column, own = _column(path, kind, value, takes)
         columns.append(column)
         if column.code in ("none", "empty"):
+            continue
+        if column.code == "direct":
+            dims.extend(own.shape)
+            direct.append(own)
             continue
         size = own.nbytes if isinstance(own, np.ndarray | torch.Tensor) else len(own)
         dims.extend(own.shape if column.axes else (size,))
@@ -94,16 +105,20 @@ def encode(batch: Batch) -> Encoded:
         else:
             packed.append(own)
             sizes.append(size)
-    return Encoded(tuple(columns), tuple(dims), packed, sizes, bulk)
+    return Encoded(tuple(columns), tuple(dims), packed, sizes, bulk, direct)
 
 
-def _column(path: Path, kind: str, value: Any) -> tuple[Column, Any]:
+def _column(
+    path: Path, kind: str, value: Any, takes: Callable[[torch.Tensor], bool] | None
+) -> tuple[Column, Any]:
     if kind == "numpy" and not value.dtype.hasobject and type(value) in (np.ndarray, np.recarray, np.memmap):
         code: Code = "records" if type(value) is np.recarray else "numpy"
         return Column(path, code, value.dtype, value.ndim), value.view(np.ndarray)
     if kind == "torch" and not value.is_quantized:
         plain = value.detach().resolve_conj().resolve_neg()
-        plain = plain if plain.device.type == "cpu" else plain.cpu()
+        if takes is not None and takes(plain):
+            return Column(path, "direct", value.dtype, value.ndim), plain.contiguous()
+        plain = plain.cpu()
         return Column(path, "torch", value.dtype, value.ndim), plain
     if kind in ("none", "empty"):
         return Column(path, kind, None, 0), None  # type: ignore[arg-type]
@@ -146,7 +161,8 @@ def column_sizes(schema: Schema, dims: Sequence[int]) -> list[int]:
     """Return the bytes of each column that has some."""
     sizes, at = [], 0
     for column in schema:
-        if column.code in ("none", "empty"):
+        if column.code in ("none", "empty", "direct"):
+            at += column.axes
             continue
         if not column.axes:
             sizes.append(dims[at])
@@ -165,15 +181,29 @@ def is_bulk(column: Column, size: int) -> bool:
     return size >= BULK and column.axes > 0
 
 
-def decode(schema: Schema, dims: Sequence[int], places: Sequence[Bytes]) -> Batch:
+def direct_shapes(schema: Schema, dims: Sequence[int]) -> list[tuple[tuple[int, ...], Any]]:
+    """Return shape and dtype of each tensor that goes from device to device."""
+    found, at = [], 0
+    for column in schema:
+        if column.code == "direct":
+            found.append((tuple(dims[at : at + column.axes]), column.dtype))
+        at += 1 if column.code == "pickled" else column.axes
+    return found
+
+
+def decode(
+    schema: Schema, dims: Sequence[int], places: Sequence[Bytes], direct: Sequence[torch.Tensor] = ()
+) -> Batch:
     """Return the batch whose columns' bytes are in ``places``; its arrays and tensors are views of them.
 
     Args:
         schema: its columns.
         dims: as in :class:`Encoded`.
         places: the bytes of each column that has some, in the order of the schema.
+        direct: the tensors that came from device to device.
     """
     at, number = 0, 0
+    from_devices = iter(direct)
     batch: Batch = None
     for column in schema:
         value: Any = None
@@ -182,6 +212,8 @@ def decode(schema: Schema, dims: Sequence[int], places: Sequence[Bytes]) -> Batc
         elif column.code == "pickled":
             value = unpack_column(places[number])
             at, number = at + 1, number + 1
+        elif column.code == "direct":
+            value, at = next(from_devices), at + column.axes
         elif column.axes:
             shape = tuple(dims[at : at + column.axes])
             value = _view(column, shape, places[number])
