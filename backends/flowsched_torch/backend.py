@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from flowsched.backend import Backend, Deployment, Running
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 Start = Literal["local", "torchrun", "group"]
 Where = Literal["first", "all"]
+
+_LONGEST = 1_000_000  # seconds, about what the system's own waits take
 
 
 class TorchBackend(Backend):
@@ -78,7 +81,7 @@ class TorchBackend(Backend):
         self._outputs = _checked_choice("outputs", outputs, ("first", "all"))
         self._interface = interface
         self._grace = _checked_number("grace", grace, 0)
-        self._timeout = _checked_number("timeout", timeout, 1)
+        self._timeout = _checked_number("timeout", timeout, 1, _LONGEST)
         self._forking: Forking | None = None
 
     def start(self, deployment: Deployment) -> Running:
@@ -176,9 +179,10 @@ def _checked_choice(name: str, value: Any, choices: Sequence[str | None]) -> Any
     return value
 
 
-def _checked_number(name: str, value: float, least: float, *, whole: bool = False) -> Any:
+def _checked_number(name: str, value: float, least: float, most: float = inf, *, whole: bool = False) -> Any:
     kinds = int if whole else (int, float)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
+    if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
         what = f"a whole number of {least}" if whole else f"seconds, {least}"
-        raise BackendError(f"{name} is {value!r} ({type(value).__name__}). Give {what} or more")
+        limit = "or more" if most == inf else f"to {most:,}"
+        raise BackendError(f"{name} is {value!r} ({type(value).__name__}). Give {what} {limit}")
     return value

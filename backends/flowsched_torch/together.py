@@ -196,7 +196,8 @@ class Together(Running):
         """
         if isinstance(error, CancelledError) or (self._watch.is_over() and isinstance(error, Exception)):
             cause = self._watch.failure or self._watch.closing
-        elif isinstance(error, RuntimeError):  # gloo's: what users raise comes as a RunError
+        elif isinstance(error, RuntimeError) and error is not self._teller.error:
+            # gloo's: what workers raise comes as a RunError, and what an observer raises is known
             cause = self._watch.find_cause(error)
         else:
             self._tell_failure(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -90,3 +91,17 @@ def test_a_runtime_error_of_an_observer_is_not_taken_for_a_lost_connection(
     for own in (RuntimeError("observer's own"), NotImplementedError("observer's own")):
         with pytest.raises(type(own), match=r"^observer's own$"):
             fs.run(plan, MODELS, {"x": np.arange(40)}, backend=local, observer=_raise_at(kind, own))
+
+
+@pytest.mark.parametrize("kind", [ReplicaBuilt, CallEnded])
+def test_nor_is_one_where_every_rank_runs_the_program(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Event]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    for name, value in (("RANK", 0), ("WORLD_SIZE", 1), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", port)):
+        monkeypatch.setenv(name, str(value))
+    plan, backend = fs.compile(GRAPH, 40), TorchBackend(start="torchrun")
+    for own in (RuntimeError("observer's own"), NotImplementedError("observer's own")):
+        with pytest.raises(type(own), match=r"^observer's own$"):
+            fs.run(plan, MODELS, {"x": np.arange(40)}, backend=backend, observer=_raise_at(kind, own))

@@ -12,7 +12,7 @@ import pytest
 from flowsched_torch import TorchBackend
 
 import flowsched as fs
-from flowsched.errors import CapacityError
+from flowsched.errors import BackendError, CapacityError
 from flowsched.programs import PlacementError
 
 pytestmark = pytest.mark.timeout(110)
@@ -36,6 +36,12 @@ def test_more_ranks_than_a_process_can_be_connected_to_are_refused(options: dict
     backend = TorchBackend(start="local", **options)
     with pytest.raises(CapacityError, match=r"ranks take .* open files.*ulimit -n"):
         fs.run(PLAN, MODELS, {"x": np.arange(4)}, backend=backend)
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), 1e300, float("nan")])
+def test_a_timeout_that_no_system_can_wait_for_is_refused(seconds: float) -> None:
+    with pytest.raises(BackendError, match=r"timeout is .*Give seconds, 1 to 1,000,000"):
+        TorchBackend(timeout=seconds)
 
 
 PROGRAM = """
