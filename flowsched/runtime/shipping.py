@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -68,17 +69,18 @@ def _registered(cloudpickle: Any) -> set[str]:
 def _loaded_by_path() -> list[ModuleType]:
     """Return the modules that stand under no name by which anything can import them."""
     found: dict[str, bool] = {}
-    modules = []
+    modules, path = [], tuple(sys.path)
     for name, module in list(sys.modules.items()):
         top = name.partition(".")[0]
         if top not in found:
-            found[top] = top in sys.builtin_module_names or top == "__main__" or _can_import(top)
+            found[top] = top in sys.builtin_module_names or top == "__main__" or _can_import(top, path)
         if not found[top] and isinstance(module, ModuleType) and module.__name__ == name:
             modules.append(module)
     return modules
 
 
-def _can_import(name: str) -> bool:
+@lru_cache(maxsize=4096)
+def _can_import(name: str, _path: tuple[str, ...]) -> bool:
     # importlib.util.find_spec would answer from sys.modules, where files loaded by path stand as well.
     for finder in sys.meta_path:
         try:
