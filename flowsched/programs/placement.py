@@ -9,6 +9,8 @@ from flowsched.errors import Problem, say_known
 from flowsched.graph import Graph
 from flowsched.programs.errors import PlacementError
 
+MOST_RANKS = 1_000_000  # each has a program, which takes memory even if it is empty
+
 
 @dataclass(frozen=True)
 class Placement:
@@ -140,6 +142,8 @@ def choose_placement(
 def _find_size_problems(ranks: object, home: object) -> Iterator[Problem]:
     if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
         yield Problem("bad-ranks", "ranks", f"it is {ranks!r}", "Give a whole number of 1 or more")
+    elif ranks > MOST_RANKS:
+        yield Problem("bad-ranks", "ranks", f"it is {ranks:,}", f"Give {MOST_RANKS:,} or fewer")
     elif isinstance(home, bool) or not isinstance(home, int) or not 0 <= home <= ranks:
         mend = f"Give one of the ranks, 0 to {ranks - 1}, or {ranks} for a home that serves no replica"
         yield Problem("bad-home", "home", f"it is {home!r}, and there are {ranks} ranks", mend)

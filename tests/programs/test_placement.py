@@ -79,7 +79,7 @@ def test_placements_compare_hash_and_travel() -> None:
     assert one != Placement.spread(SEED, 4)
 
 
-@pytest.mark.parametrize("ranks", [0, -1, True, 2.0, "4"])
+@pytest.mark.parametrize("ranks", [0, -1, True, 2.0, "4", 2_000_000_000])
 def test_a_number_of_ranks_that_is_none_is_refused(ranks: int) -> None:
     with pytest.raises(PlacementError) as error:
         Placement.spread(SEED, ranks)
