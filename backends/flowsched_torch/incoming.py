@@ -49,7 +49,7 @@ class Incoming:
         """Wait for the message and return its batch; the same one until :meth:`release`.
 
         Raises:
-            UnsendableError: its sender could not send it.
+            UnsendableError: its sender could not send it, or it cannot be read here.
             VoidError: there is none, as the step is none.
         """
         if self.is_here:

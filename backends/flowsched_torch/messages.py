@@ -17,7 +17,7 @@ _PAGE = 4096
 
 
 class UnsendableError(Exception):
-    """A batch that could not be sent; the cause is what its sender's process raised."""
+    """A batch that could not be sent, or not be read where it arrived; the cause is what that raised."""
 
 
 class VoidError(Exception):

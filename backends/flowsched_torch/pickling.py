@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from flowsched.backend import unpack_object
+from flowsched_torch.messages import UnsendableError
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -38,8 +39,15 @@ def pack_column(value: Any) -> memoryview:
 
 
 def unpack_column(packed: Any) -> Any:
-    """Return what :func:`pack_column` was given."""
-    return unpack_object(packed)
+    """Return what :func:`pack_column` was given.
+
+    Raises:
+        UnsendableError: an element cannot be read here; the cause is what it raised.
+    """
+    try:
+        return unpack_object(packed)
+    except Exception as error:  # an object may refuse in any way
+        raise UnsendableError from error
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:

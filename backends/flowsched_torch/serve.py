@@ -20,6 +20,7 @@ import torch
 import torch.distributed as dist
 
 from flowsched.backend import Binding, Step, pack_error, unpack_object
+from flowsched.errors import BackendError, say_exception
 from flowsched.events import CallEnded, ReplicaBuilt
 from flowsched.graph import Graph
 from flowsched.programs import Placement
@@ -141,7 +142,13 @@ class _Rank:
         os.environ.clear()
         os.environ.update(around.environment)
         os.chdir(around.folder)
-        job: Job = unpack_object(around.job)
+        try:
+            job: Job = unpack_object(around.job)
+        except Exception as error:
+            raise BackendError(
+                f"the models cannot be read in the process of a rank: {say_exception(error)}. Make what belongs to "
+                "one process in the model's constructor, which runs where the replica is"
+            ) from error
         self._job = job
         served = {
             name: [replica for replica in replicas if replica < job.built[name]]

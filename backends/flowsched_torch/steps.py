@@ -23,6 +23,10 @@ Workers: TypeAlias = Mapping[tuple[int, int], tuple[Callable[..., Any], str | No
 """What is called for each node (its index) and replica of this rank, and the replica's device."""
 
 
+_HOME = "its output cannot be brought home"
+_ELSEWHERE = "its output cannot be brought to the other ranks"
+
+
 class CancelledError(Exception):
     """The step is over for a reason that somebody else has told."""
 
@@ -107,7 +111,7 @@ class RankStep:
         try:
             self.outputs[call] = stream.take()
         except UnsendableError as error:
-            raise self._unsendable(call, error, "its output cannot be sent home") from error.__cause__
+            raise self._unsendable(call, error, _HOME) from error.__cause__
         stream.release()
 
     def spread_outputs(self) -> None:
@@ -117,10 +121,17 @@ class RankStep:
                 stream.send(self.outputs[call])
 
     def take_spread(self) -> dict[int, Batch]:
-        """Elsewhere: wait for the outputs that home passes on; return all by number of the call."""
+        """Elsewhere: wait for the outputs that home passes on; return all by number of the call.
+
+        Raises:
+            OutputError: one cannot be passed on.
+        """
         found = {}
         for call, stream in self.own.spread.items():
-            found[call] = stream.take()
+            try:
+                found[call] = stream.take()
+            except UnsendableError as error:
+                raise self._unsendable(call, error, _ELSEWHERE) from error.__cause__
             stream.release()
         return found
 
@@ -203,7 +214,7 @@ class RankStep:
                 parts.append([self._fragment(source) for source in sources])
         except UnsendableError as error:
             raise self._unsendable(
-                own.links.call, error, "its inputs cannot be cut and joined"
+                own.links.call, error, "what it reads cannot be brought to its process"
             ) from error.__cause__
         if own.links.slices is not None:
             return [sole[0] for sole in parts]
