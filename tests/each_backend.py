@@ -22,7 +22,9 @@ def backend_named(name: str) -> Iterator[str | Backend]:
         import ray
         from flowsched_ray import RayBackend
 
-        ray.init("local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        ray.init(
+            "local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR
+        )
         try:
             yield RayBackend(reuse=True)
         finally:
