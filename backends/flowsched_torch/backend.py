@@ -43,9 +43,9 @@ class TorchBackend(Backend):
             launcher that has set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; ``"group"``, those of the
             process group that is initialised. None for the one that there is. In the last two, every rank
             runs the same program.
-        inputs: ``"first"``: rank 0 gives the inputs of each step, the others None; ``"all"``: every rank gives them
+        inputs_on: ``"first"``: rank 0 gives the inputs of each step, the others None; ``"all"``: every rank gives them
             all, and none are sent. Only where every rank runs the same program, as the next two.
-        outputs: ``"first"``: rank 0 gets the outputs; ``"all"``: every rank does.
+        outputs_on: ``"first"``: rank 0 gets the outputs; ``"all"``: every rank does.
         interface: the network interface by which the hosts reach each other; None for GLOO_SOCKET_IFNAME, or the
             one that leads to MASTER_ADDR.
         grace: seconds that closing waits for workers that a failure or an interruption left in a call; then
@@ -65,8 +65,8 @@ class TorchBackend(Backend):
         devices: Mapping[str, Sequence[str]] | None = None,
         device: str | None = None,
         start: Start | None = None,
-        inputs: Where = "first",
-        outputs: Where = "first",
+        inputs_on: Where = "first",
+        outputs_on: Where = "first",
         interface: str | None = None,
         grace: float = 0.25,
         timeout: float = 300.0,
@@ -77,8 +77,8 @@ class TorchBackend(Backend):
         self._given_start: Start | None = _checked_choice(
             "start", start, (None, "local", "torchrun", "group")
         )
-        self._inputs = _checked_choice("inputs", inputs, ("first", "all"))
-        self._outputs = _checked_choice("outputs", outputs, ("first", "all"))
+        self._inputs = _checked_choice("inputs_on", inputs_on, ("first", "all"))
+        self._outputs = _checked_choice("outputs_on", outputs_on, ("first", "all"))
         self._interface = interface
         self._grace = _checked_number("grace", grace, 0)
         self._timeout = _checked_number("timeout", timeout, 1, _LONGEST)

@@ -58,7 +58,7 @@ class OtherRank(Together):
             if self._ways.inputs == "all" and samples != agreed:
                 raise SessionError(
                     f"rank {self._meeting.rank} has inputs of {samples} rows, and rank 0 of {agreed}. With "
-                    "inputs='all', every rank gives the same"
+                    "inputs_on='all', every rank gives the same"
                 )
         except BaseException as error:  # noqa: BLE001 - it is raised, or what caused it is
             self._raise_cause(error)
@@ -93,7 +93,7 @@ class OtherRank(Together):
         graph = step.plan.graph
         if self._ways.outputs == "first":
             here = f"the outputs are at rank 0, and this is rank {self._meeting.rank}"
-            return Outputs.elsewhere(graph.outputs, f"{here}. Give outputs='all' to have them here")
+            return Outputs.elsewhere(graph.outputs, f"{here}. Give outputs_on='all' to have them here")
         made: list[Any] = [None] * step.plan.table.calls
         for call, output in part.take_spread().items():
             made[call] = output

@@ -225,8 +225,8 @@ class Together(Running):
             "the hash of the placement": _hash(
                 {name: list(own) for name, own in ways.placement.replicas.items()}
             ),
-            "inputs=": ways.inputs,
-            "outputs=": ways.outputs,
+            "inputs_on=": ways.inputs,
+            "outputs_on=": ways.outputs,
         }
 
 

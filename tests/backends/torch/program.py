@@ -101,7 +101,7 @@ def inputs_for(samples: int, settings: Settings) -> dict[str, Any]:
 def run(settings: Settings, folder: Path) -> dict[str, Any]:
     """Run the session and return what this rank saw."""
     options, here = settings.options, rank_here()
-    holds = here == 0 or options.get("inputs") == "all"
+    holds = here == 0 or options.get("inputs_on") == "all"
     calls: list[str] = []
     built: list[str] = []
 

@@ -58,7 +58,7 @@ def _launch(
 
 
 def test_ranks_of_two_hosts_make_the_same_outputs(two_hosts: list[Host], tmp_path: Path) -> None:
-    settings = {"samples": [12, 12, 5, 40], "options": {"outputs": "all"}}
+    settings = {"samples": [12, 12, 5, 40], "options": {"outputs_on": "all"}}
     launched = _launch(two_hosts, tmp_path, settings, a_host=2, variables={})
     assert sorted(launched.said) == [0, 1, 2, 3], launched.output
     for said in launched.said.values():

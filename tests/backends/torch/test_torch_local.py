@@ -87,7 +87,7 @@ def test_replicas_share_ranks_as_asked(options: dict[str, Any], expected: int) -
         ({"ranks": 0}, "ranks is 0"),
         ({"grace": -1}, "grace is -1"),
         ({"timeout": "long"}, "timeout is 'long'"),
-        ({"inputs": "some"}, "inputs is 'some'"),
+        ({"inputs_on": "some"}, "inputs_on is 'some'"),
         ({"start": "torchrum"}, "Did you mean 'torchrun'"),
         ({"devices": {"a": []}}, "devices of node 'a'"),
     ],

@@ -37,7 +37,7 @@ def test_torchrun_on_any_ranks_makes_the_same_outputs(tmp_path: Path, ranks: int
 
 
 def test_inputs_and_outputs_can_be_everywhere_and_wide(tmp_path: Path) -> None:
-    options = {"inputs": "all", "outputs": "all"}
+    options = {"inputs_on": "all", "outputs_on": "all"}
     launched = torchrun(tmp_path, 3, {"options": options, "samples": [12, 12, 7], "wide": True})
     _all_right(launched, 3, 3, everywhere=True)
 
