@@ -43,8 +43,8 @@ class TorchBackend(Backend):
             launcher that has set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; ``"group"``, those of the
             process group that is initialised. None for the one that there is. In the last two, every rank
             runs the same program.
-        inputs_on: ``"first"``: rank 0 gives the inputs of each step, the others None; ``"all"``: every rank gives them
-            all, and none are sent. Only where every rank runs the same program, as the next two.
+        inputs_on: ``"first"``: rank 0 gives the inputs of each step, the others None; ``"all"``: every rank gives
+            all of them, and none are sent. Only where every rank runs the same program, as the next two.
         outputs_on: ``"first"``: rank 0 gets the outputs; ``"all"``: every rank does.
         interface: the network interface by which the hosts reach each other; None for GLOO_SOCKET_IFNAME, or the
             one that leads to MASTER_ADDR.

@@ -60,15 +60,15 @@ class RankStep:
         self._step: Step
 
     def begin(self, step: Step) -> None:
-        """Post the first receives and send what is read of the step's inputs, where this rank holds them."""
+        """Send what is read of the step's inputs, where this rank holds them, and post the first receives."""
         self._step = step
         self.outputs = {}
+        if self.own.inputs:  # for which others wait already
+            inputs, samples = step.inputs, step.plan.samples
+            for outgoing, source, start, stop in self.own.inputs:
+                outgoing.send(_rows(inputs[source], start, stop, samples))
         for stream in self.own.post:
             stream.post()
-        inputs = self._step.inputs
-        samples = self._step.plan.samples
-        for outgoing, source, start, stop in self.own.inputs:
-            outgoing.send(_rows(inputs[source], start, stop, samples))
 
     def run_calls(self) -> None:
         """Run the rank's calls.
@@ -238,10 +238,10 @@ class RankStep:
 
 def begin_void(own: RankPlan) -> None:
     """At home: begin a step that is none, for ranks that have begun one beforehand which does not come."""
-    for stream in own.post:
-        stream.post()
     for outgoing, _, _, _ in own.inputs:
         outgoing.send_void()
+    for stream in own.post:
+        stream.post()
 
 
 def end_void(own: RankPlan) -> None:
