@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -53,9 +54,15 @@ class CompiledGraph:
         refs: list[Any] = self._graph.execute(*pieces)
         return refs
 
-    def unload(self) -> None:
-        """Free the actors, which may be dead. Does nothing the second time."""
-        self._graph.teardown()
+    def unload(self, patience: float) -> bool:
+        """Free the actors, which may be dead, and return whether that has ended within ``patience`` seconds.
+
+        Ray may wait for ever for actors that live on. Does nothing the second time.
+        """
+        ending = threading.Thread(target=self._graph.teardown, name="unload", daemon=True)
+        ending.start()
+        ending.join(patience)
+        return not ending.is_alive()
 
     def _bind(self, key: int, actor: Callable[[str, int], Any]) -> Any:
         program = self.program

@@ -22,6 +22,7 @@ from flowsched_ray.replicas import Replica, Replicas
 from flowsched_ray.told import Told
 
 _FOR_EVER = -1  # Ray would else give a step ten seconds
+_UNLOADING = 40.0  # seconds that Ray may take to unload a graph whose actors live on; its own limits are 30
 _PATIENCE = 5.0  # seconds that are given to what ends as soon as the actors are dead
 
 
@@ -64,7 +65,6 @@ class CompiledRunning(Running):
         self._told = Told()
         self._events: SimpleQueue[_Ended | _Failed] = SimpleQueue()
         self._reader: threading.Thread | None = None
-        self._clean = True  # whether no actor can be in the middle of a call
         self._lock = threading.Lock()
         self._closed = False
         for replica in replicas.all:
@@ -84,10 +84,8 @@ class CompiledRunning(Running):
         lesson = self._lessons.teach(step)
         row_bytes = lesson.guess_row_bytes(step)
         self._refuse_unfit(step, lesson, row_bytes)
-        self._clean = False
         graph = self._load(step, lesson, max(row_bytes))
         outputs = self._execute(step, graph)
-        self._clean = True
         return step.collect(outputs)
 
     def close(self) -> None:
@@ -111,11 +109,9 @@ class CompiledRunning(Running):
     def _unload(self) -> None:
         graph, self._graph = self._graph, None
         with silent():
-            if graph is not None and self._clean:
-                graph.unload()
-            self._replicas.end()
+            self._replicas.end()  # first: Ray may wait for ever for those that live on
             if graph is not None:
-                graph.unload()
+                graph.unload(_PATIENCE)
         if self._reader is not None:
             self._reader.join(_PATIENCE)
 
@@ -126,8 +122,13 @@ class CompiledRunning(Running):
             return graph
         if graph is not None:
             with silent():
-                graph.unload()
+                is_unloaded = graph.unload(_UNLOADING)
             self._graph = None
+            if not is_unloaded:
+                raise BackendError(
+                    f"Ray has not unloaded the compiled graph of the last plan within {_UNLOADING:g} seconds. "
+                    "Start a session for each number of samples, or leave compiled=True out"
+                )
         replicas = self._replicas
         try:
             self._graph = CompiledGraph(
