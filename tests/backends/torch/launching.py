@@ -17,6 +17,7 @@ from typing import Any
 
 PROGRAM = Path(__file__).with_name("program.py")
 ROOT = Path(__file__).parents[3]
+_LAUNCHERS_END = 10.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -86,24 +87,46 @@ def start(command: Sequence[str], variables: dict[str, str] | None = None) -> su
 
 
 def finish(
-    started: Sequence[subprocess.Popen[str]], folder: Path, seconds: float, awaited: int | None = None
+    started: Sequence[subprocess.Popen[str]],
+    folder: Path,
+    seconds: float,
+    awaited: int | None = None,
+    ranks: int | None = None,
 ) -> Launched:
-    """Wait for the first of some programs, or all, and return what they wrote; end them when time is over."""
+    """Wait for the first of some programs, or all, and return what they wrote; end them when time is over.
+
+    Launchers of several hosts wait for each other for minutes when one has ended first: where ``ranks`` says how
+    many programs there are, launchers are waited for only a little longer than those.
+    """
     began = time.monotonic()
     output = ""
     try:
-        for process in started[:awaited]:
-            output += process.communicate(timeout=max(1.0, seconds - (time.monotonic() - began)))[0]
+        if ranks is not None:
+            _wait_for_programs(started, folder, seconds, ranks)
+        else:
+            for process in started[:awaited]:
+                output += process.communicate(timeout=max(1.0, seconds - (time.monotonic() - began)))[0]
     finally:
         for process in started:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+            output += process.communicate()[0] or ""
     said = {
         int(path.stem.removeprefix("rank-")): json.loads(path.read_text())
         for path in sorted(folder.glob("rank-*.json"))
     }
     return Launched(said, output, time.monotonic() - began)
+
+
+def _wait_for_programs(
+    started: Sequence[subprocess.Popen[str]], folder: Path, seconds: float, ranks: int
+) -> None:
+    until = time.monotonic() + seconds
+    while any(process.poll() is None for process in started) and time.monotonic() < until:
+        if len(list(folder.glob("rank-*.json"))) == ranks:
+            until = min(until, time.monotonic() + _LAUNCHERS_END)
+            ranks = -1
+        time.sleep(0.05)
 
 
 def free_port() -> int:
