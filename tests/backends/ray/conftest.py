@@ -1,4 +1,4 @@
-"""A Ray cluster of three nodes on this machine, started once for all tests here."""
+"""A Ray cluster of three nodes on this machine, started once for each file of tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 ray: Any = pytest.importorskip("ray")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A head and two more nodes, told apart by their resources; this process is connected to it."""
     from ray.cluster_utils import Cluster
