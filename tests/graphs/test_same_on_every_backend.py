@@ -42,7 +42,12 @@ def test_rollouts_are_the_same_bytes(backend: str, on_threads: bytes, tmp_path: 
 @pytest.mark.parametrize("backend", OTHERS)
 def test_the_reported_graph_prints_the_same_and_every_replica_works(backend: str, tmp_path: Path) -> None:
     said = {
-        name: run_script("chatlearn_209.py", "--backend", name, folder=tmp_path)
+        name: _own_lines(run_script("chatlearn_209.py", "--backend", name, folder=tmp_path))
         for name in ("threads", backend)
     }
-    assert said[backend].replace(backend, "threads") == said["threads"]
+    assert said[backend] == said["threads"]
+
+
+def _own_lines(text: str) -> list[str]:
+    """Return what the job itself prints: Ray's processes write warnings between its lines."""
+    return [line for line in text.splitlines() if "raylet" not in line and line.strip()]
