@@ -229,15 +229,14 @@ class ReplicaActor:
         began = time.perf_counter()
         node, replica, replicas = self._place
         graph: Graph
+        binding: Binding
         try:
-            graph, self._binding = unpack_object(self._packed)
-            binding: Binding = self._binding
+            graph, binding = unpack_object(self._packed)
             self._device = "cuda:0" if ray.get_gpu_ids() else None
-            built = binding.build(ReplicaContext(node, replica, replicas, self._device))
-            served = [own.name for own in graph if graph.owner(own.name).name == node]
-            self._workers = {graph.index(name): binding.nodes[name].worker(built) for name in served}
         except BaseException as cause:
             raise BuildError(node=node, replica=replica, replicas=replicas, cause=cause) from cause
+        self._binding = binding
+        self._workers = binding.build_workers(graph, ReplicaContext(node, replica, replicas, self._device))
         return time.perf_counter() - began
 
 

@@ -8,7 +8,6 @@ from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 from flowsched.backend import Deployment, Links, ReplicaContext
-from flowsched.errors import BuildError
 from flowsched.events import CallEnded, Observer, ReplicaBuilt
 from flowsched_threads.progress import StepProgress
 
@@ -45,15 +44,7 @@ def _build(deployment: Deployment, context: ReplicaContext) -> _Workers:
         BaseException: whatever the observer raises.
     """
     began = time.perf_counter()
-    binding, graph = deployment.binding, deployment.graph
-    try:
-        replica = binding.build(context)
-        served = [node.name for node in graph if graph.owner(node.name).name == context.node]
-        workers = {graph.index(name): binding.nodes[name].worker(replica) for name in served}
-    except BaseException as cause:
-        raise BuildError(
-            node=context.node, replica=context.replica, replicas=context.replicas, cause=cause
-        ) from cause
+    workers = deployment.binding.build_workers(deployment.graph, context)
     if deployment.observer is not None:
         deployment.observer(ReplicaBuilt(context.node, context.replica, time.perf_counter() - began))
     return workers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
 
 from flowsched.backend import Deployment, Outputs, Step
 from flowsched.events import CallEnded, Event
@@ -64,10 +63,7 @@ class HomeRank(Together):
             if news:
                 self._seen.hear(number, rank, news)
         self._seen.meet(number, step)
-        made: list[Any] = [None] * step.plan.table.calls
-        for call, output in outputs.items():
-            made[call] = output
-        collected = step.collect(made)
+        collected = step.collect(outputs)
         part.spread_outputs()
         self._hub.order(Kind.DONE, number)
         part.end()

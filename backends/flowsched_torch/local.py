@@ -174,10 +174,7 @@ class LocalRanks(Running):
         outputs = running.take_outputs()
         running.end()
         self._seen.meet(number, step)
-        made: list[Any] = [None] * step.plan.table.calls
-        for call, output in outputs.items():
-            made[call] = output
-        return step.collect(made)
+        return step.collect(outputs)
 
     def _know(self, step: Step) -> int:
         """Return what all ranks call the plan, telling them of it first if need be."""

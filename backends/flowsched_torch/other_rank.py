@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
 
 from flowsched.backend import Deployment, Outputs, Step, pack_error
 from flowsched.errors import SessionError
@@ -94,10 +93,7 @@ class OtherRank(Together):
         if self._ways.outputs == "first":
             here = f"the outputs are at rank 0, and this is rank {self._meeting.rank}"
             return Outputs.elsewhere(graph.outputs, f"{here}. Give outputs_on='all' to have them here")
-        made: list[Any] = [None] * step.plan.table.calls
-        for call, output in part.take_spread().items():
-            made[call] = output
-        return step.collect(made)
+        return step.collect(part.take_spread())
 
     def _forget(self, number: int) -> None:
         self._seen.forget(number)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from flowsched.backend import Binding, ReplicaContext
-from flowsched.errors import BuildError
 from flowsched.events import ReplicaBuilt
 from flowsched.graph import Graph
 from flowsched_torch.steps import Workers
@@ -41,14 +40,7 @@ def build_replicas(
             count += 1
             began = time.perf_counter()
             device, declared = device_of(name, number), graph[name].replicas
-            context = ReplicaContext(name, number, declared, device)
-            try:
-                replica = binding.build(context)
-                for node in graph:
-                    if graph.owner(node.name).name == name:
-                        worker = binding.nodes[node.name].worker(replica)
-                        workers[graph.index(node.name), number] = worker, device
-            except BaseException as cause:
-                raise BuildError(node=name, replica=number, replicas=declared, cause=cause) from cause
+            built = binding.build_workers(graph, ReplicaContext(name, number, declared, device))
+            workers.update({(node, number): (worker, device) for node, worker in built.items()})
             tell(ReplicaBuilt(name, number, time.perf_counter() - began))
     return workers

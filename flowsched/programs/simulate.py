@@ -6,6 +6,7 @@ ranks may be worked off in any order; only the clock of each is kept.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -70,7 +71,7 @@ def simulate(programs: Programs, costs: Costs | None = None, *, capacity: int | 
     return ranks.run()
 
 
-class _Ranks:
+class _Ranks(ABC):
     """How far each rank has come, and what it waits for."""
 
     def __init__(self, programs: Programs, costs: Costs) -> None:
@@ -107,13 +108,13 @@ class _Ranks:
         seconds = max([*self.clock, *self.arrived.values()], default=0.0)
         return Simulation(seconds, tuple(self._busy), self._ended, stopped)
 
+    @abstractmethod
     def receive(self, rank: int, message: int) -> int | None:
         """Do what a rank does to receive a message; return the message that it must wait for, or None."""
-        raise NotImplementedError
 
+    @abstractmethod
     def send(self, rank: int, message: int) -> int | None:
         """Likewise to send one."""
-        raise NotImplementedError
 
     def wake(self, message: int) -> None:
         """Let the ranks go on that wait for something to happen to a message."""

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from flowsched.batch import Padding, padding_of
-from flowsched.errors import BindingError, Problem, say_known
+from flowsched.errors import BindingError, BuildError, Problem, say_known
 from flowsched.graph import Graph, Node
 from flowsched.runtime.context import ReplicaContext
 
@@ -65,6 +65,21 @@ class Binding:
         if not is_class(model):
             return model
         return model(context=context) if _builds_with_context(model) else model()
+
+    def build_workers(self, graph: Graph, context: ReplicaContext) -> dict[int, Callable[..., Any]]:
+        """Build the replica of ``context`` and return what each node that it serves calls, by the node's index.
+
+        Raises:
+            BuildError: its constructor raised; that exception is the cause.
+        """
+        try:
+            replica = self.build(context)
+            served = [node.name for node in graph if graph.owner(node.name).name == context.node]
+            return {graph.index(name): self.nodes[name].worker(replica) for name in served}
+        except BaseException as cause:
+            raise BuildError(
+                node=context.node, replica=context.replica, replicas=context.replicas, cause=cause
+            ) from cause
 
 
 def bind_models(graph: Graph, models: Mapping[str, Any]) -> Binding:

@@ -153,7 +153,7 @@ class Step:
                 return result
         return self._checked(links, name, bound, result)
 
-    def collect(self, outputs: Sequence[Batch]) -> Outputs:
+    def collect(self, outputs: Mapping[int, Batch] | Sequence[Batch]) -> Outputs:
         """Return the batches of the graph's outputs.
 
         Args:

@@ -95,13 +95,13 @@ class MemoryTests(Suite):
 
     @pytest.mark.parametrize("limit", [1, 3])
     def test_live_outputs_of_a_node_stay_within_max_in_flight(self, limit: int) -> None:
-        out = self.run(_chain(), _alive(), {"source": np.arange(100)}, max_in_flight=limit)["c"]
+        out = self.run(_chain(), _alive(pause=0.002), {"source": np.arange(100)}, max_in_flight=limit)["c"]
         assert_same(out["x"], np.arange(2, 102))
         assert out["a_alive"].max() <= limit
         assert out["b_alive"].max() <= limit
 
     def test_live_outputs_of_a_node_are_few_by_default(self) -> None:
-        out = self.run(_chain(), _alive(), {"source": np.arange(100)})["c"]
+        out = self.run(_chain(), _alive(pause=0.002), {"source": np.arange(100)})["c"]
         assert out["a_alive"].max() <= 4
         assert out["b_alive"].max() <= 4
 

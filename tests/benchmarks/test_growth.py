@@ -31,7 +31,8 @@ def test_a_size_is_measured_on_threads_and_by_programs_alone() -> None:
 
 def test_memory_of_this_process_is_counted() -> None:
     own, processes = count_memory()
-    assert 1 < own < free_memory() + own
+    assert own > 1
+    assert free_memory() > 0
     assert processes >= 1
     assert count_memory("no such command line")[1] == 0
 

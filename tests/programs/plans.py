@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import flowsched as fs
+from tests.inspect.plans import seed_graph
 
-SEED = fs.Graph(
-    "ppo",
-    sources=["prompts"],
-    nodes=[
-        fs.Node("policy", inputs=["prompts"], replicas=2, batch_size=4),
-        fs.Node("reference", inputs=["policy"], replicas=8, batch_size=2),
-        fs.Node("value", inputs=["policy"], replicas=8, batch_size=2),
-        fs.Node("reward", inputs=["policy", "reference"], replicas=8, batch_size=2),
-    ],
-)
+SEED = seed_graph()
 PAIR = fs.Graph(
     "pair",
     sources=["x"],
