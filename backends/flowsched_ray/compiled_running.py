@@ -109,9 +109,11 @@ class CompiledRunning(Running):
     def _unload(self) -> None:
         graph, self._graph = self._graph, None
         with silent():
-            self._replicas.end()  # first: Ray may wait for ever for those that live on
-            if graph is not None:
+            # Ray may wait for ever for actors that live on, and one that it waits for runs no other graph.
+            if graph is not None and not (self._replicas.are_reused and graph.unload(_PATIENCE)):
+                self._replicas.kill()
                 graph.unload(_PATIENCE)
+            self._replicas.end()
         if self._reader is not None:
             self._reader.join(_PATIENCE)
 

@@ -20,10 +20,13 @@ class Processes:
     Args:
         reuse: whether to keep any.
         task_events: whether Ray records each call.
+
+    Attributes:
+        reuse: likewise.
     """
 
     def __init__(self, reuse: bool, task_events: bool) -> None:
-        self._reuse = reuse
+        self.reuse = reuse
         self._task_events = task_events
         self._idle: list[tuple[_Kind, Any]] = []
         self._job: str | None = None
@@ -45,7 +48,7 @@ class Processes:
 
     def give_back(self, kind: type[ReplicaActor], actors: Sequence[tuple[NodeOptions, Any]]) -> None:
         """Keep those actors that answer at once, where that is asked for, and kill the others."""
-        answers = {actor.forget.remote(): (options, actor) for options, actor in actors if self._reuse}
+        answers = {actor.forget.remote(): (options, actor) for options, actor in actors if self.reuse}
         ready = ray.wait(list(answers), num_returns=len(answers), timeout=_ANSWERS)[0] if answers else []
         kept = {id(answers[ref][1]) for ref in ready if _is_well(ref)}
         for options, actor in actors:

@@ -85,6 +85,17 @@ class Replicas:
     def __getitem__(self, place: tuple[str, int]) -> Replica:
         return self._by_place[place]
 
+    @property
+    def are_reused(self) -> bool:
+        """Whether actors are kept for another session."""
+        return self._processes.reuse
+
+    def kill(self) -> None:
+        """Kill all actors, whatever they are in the middle of; :meth:`end` is still to be called."""
+        for replica in self.all:
+            ray.kill(replica.actor, no_restart=True)
+        self.all = []
+
     def end(self) -> None:
         """Kill all actors, or keep them for another session, and give their places back."""
         actors = [(self._options[replica.node], replica.actor) for replica in self.all]

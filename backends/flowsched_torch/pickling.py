@@ -6,15 +6,15 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-import cloudpickle
 import numpy as np
 import torch
 
 from flowsched.backend import unpack_object
+from flowsched.runtime.pickler import Pickler
 from flowsched_torch.messages import UnsendableError
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+class _Pickler(Pickler):
     """Pickles what other processes can read, and of a tensor its own elements only, not its whole storage."""
 
     def reducer_override(self, value: Any) -> Any:

@@ -7,6 +7,7 @@ import traceback
 from typing import Any, NamedTuple
 
 from flowsched.errors import FlowschedError, say_exception
+from flowsched.runtime.shipping import pack_object
 
 _LONGEST = 100_000  # characters of a traceback
 _MOST_CAUSES = 32
@@ -84,13 +85,10 @@ def _carry(error: BaseException) -> _Carried:
 
 
 def _pickled(value: Any) -> bytes | None:
-    import cloudpickle
-
     try:
-        packed: bytes = cloudpickle.dumps(value)
+        return pack_object(value)
     except BaseException:  # noqa: BLE001 - an exception may refuse to be pickled in any way
         return None
-    return packed
 
 
 def _restore(link: _Carried) -> BaseException:

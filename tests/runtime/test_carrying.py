@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import traceback
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -112,17 +114,20 @@ def test_a_chain_that_bites_its_tail_ends() -> None:
     assert len(_causes(unpack_error(pack_error(first)))) == 3
 
 
-def test_an_exception_of_a_module_that_is_not_there_is_told_in_words() -> None:
+def test_an_exception_of_a_module_that_is_not_there_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "nowhere.py").write_text("class GoneError(Exception): pass\n")
     program = """
-        import sys, types
+        import sys
         from flowsched.runtime.carrying import pack_error
-        module = types.ModuleType("nowhere")
-        exec("class GoneError(Exception): pass", vars(module))
-        sys.modules["nowhere"] = module
-        sys.stdout.buffer.write(pack_error(module.GoneError("it is gone")))
+        import nowhere
+        sys.stdout.buffer.write(pack_error(nowhere.GoneError("it is gone")))
     """
     done = subprocess.run(
-        [sys.executable, "-c", dedent(program)], capture_output=True, check=True, timeout=60
+        [sys.executable, "-c", dedent(program)],
+        capture_output=True,
+        check=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
     back = unpack_error(done.stdout)
     assert isinstance(back, RemoteError)

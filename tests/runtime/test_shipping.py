@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import traceback
 from functools import partial
 from pathlib import Path
 
@@ -39,6 +40,24 @@ def test_a_function_of_a_file_loaded_by_path_goes_by_value(tmp_path: Path) -> No
     work = load_object(f"{job}:work", "work")
     (tmp_path / "elsewhere").mkdir()
     assert _call_elsewhere(pack_object(work), tmp_path / "elsewhere") == "42"
+
+
+def test_an_element_of_a_file_loaded_by_path_goes_by_value(tmp_path: Path) -> None:
+    job = tmp_path / "job.py"
+    job.write_text("class Answer:\n    def __call__(self, x): return x + 22\n\nanswers = [Answer()]\n")
+    answers = load_object(f"{job}:answers", "answers")
+    (tmp_path / "elsewhere").mkdir()
+    assert _call_elsewhere(pack_object(answers[0]), tmp_path / "elsewhere") == "42"
+
+
+def test_code_that_goes_by_value_keeps_the_name_of_its_file(tmp_path: Path) -> None:
+    job = tmp_path / "job.py"
+    job.write_text("def work(x):\n    raise ValueError(x)\n")
+    work = unpack_object(pack_object(load_object(f"{job}:work", "work")))
+    with pytest.raises(ValueError, match="1") as caught:
+        work(1)
+    where = traceback.extract_tb(caught.value.__traceback__)[-1]
+    assert (where.filename, where.lineno, where.line) == (str(job), 2, "raise ValueError(x)")
 
 
 def test_a_class_of_a_module_that_can_be_imported_goes_by_name() -> None:
