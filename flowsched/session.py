@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -54,7 +54,7 @@ def run(
         plan: the plan.
         models: one class, function or ``functools.partial`` for each node that has replicas of its own.
         inputs: one batch of ``plan.samples`` rows for each source. None on those of the processes that run
-            the same session together which hold none.
+            the same session together which hold none; what those give is not looked at.
         backend: name of an installed backend, or one that is already made.
         seed: what the seeds of all rows are drawn from.
         max_in_flight: the most calls of one node that may have started while the output of the first of them
@@ -75,9 +75,10 @@ def run(
     """
     _refuse_no_plan(plan)
     made = make_backend(backend, options)
-    if inputs is not None or made.needs_inputs():
-        refuse_other_rows(plan, inputs)
-    check_plan(plan)
+    with _told_to_others(made.refuse):
+        if made.needs_inputs():
+            refuse_other_rows(plan, inputs)
+        check_plan(plan)
     replicas = _replicas_used(plan)
     with Session(plan.graph, models, made, seed, max_in_flight, observer, replicas=replicas) as session:
         return session._run_checked(plan, inputs)
@@ -119,9 +120,11 @@ class Session:
     ) -> None:
         self.graph = graph
         self._backend = backend
-        self._binding = bind_models(graph, models)
-        self._seed = checked_whole("seed", seed, 0)
-        limit = None if max_in_flight is None else checked_whole("max_in_flight", max_in_flight, 1)
+        with _told_to_others(backend.refuse):
+            self._binding = bind_models(graph, models)
+            self._seed = checked_whole("seed", seed, 0)
+            limit = None if max_in_flight is None else checked_whole("max_in_flight", max_in_flight, 1)
+            refuse_lacking(backend.name, backend.lacks, graph, observer)
         self._limits = [limit or _CALLS_A_REPLICA * graph.owner(node.name).replicas for node in graph]
         self._observer = None if observer is None else OneAtATime(observer)
         self._programs: OrderedDict[int, Program] = OrderedDict()
@@ -131,7 +134,6 @@ class Session:
         self._ended: str | None = None
         deployment = Deployment(graph, self._binding, replicas, self._observer)
         try:
-            refuse_lacking(backend.name, backend.lacks, graph, observer)
             self._running: Running = backend.start(deployment)
         except BaseException:
             if self._observer is not None:
@@ -141,7 +143,8 @@ class Session:
     def run(self, inputs: Mapping[str, Batch] | None) -> Outputs:
         """Run one step on ``inputs``, of any number of rows; its plan is made, or taken from the cache.
 
-        Where several processes run the session together, those that hold no inputs give None.
+        Where several processes run the session together, those that hold no inputs give None, and a step that
+        one of them refuses is refused by all of them with the same error.
 
         Returns:
             The outputs of the graph by name, rows in the order of the inputs.
@@ -154,7 +157,8 @@ class Session:
             Exception: whatever the observer raises. The session is then over, too.
         """
         with self._take_turn():
-            rows = count_inputs(self.graph, inputs) if self._must_look_at(inputs) else None
+            with _told_to_others(self._running.refuse):
+                rows = count_inputs(self.graph, inputs) if self._backend.needs_inputs() else None
             return self._run_step(self._program(self._running.agree(rows)), inputs)
 
     def run_plan(self, plan: Plan, inputs: Mapping[str, Batch] | None) -> Outputs:
@@ -166,22 +170,24 @@ class Session:
             InputError: inputs do not fit the plan.
             RunError, SessionError: likewise.
         """
-        _refuse_no_plan(plan)
-        if plan.graph is not self.graph and plan.graph != self.graph:
-            message = (
-                f"it was made for graph {plan.graph.name!r}, which is not the session's, or not as it was"
-            )
-            mend = "Compile a plan for the graph that the session was started with"
-            raise PlanError("plan", [Problem("wrong-graph", "plan", message, mend)])
-        if self._must_look_at(inputs):
-            refuse_other_rows(plan, inputs)
-        check_plan(plan)
-        return self._run_checked(plan, inputs)
+        with self._take_turn():
+            with _told_to_others(self._running.refuse):
+                _refuse_no_plan(plan)
+                _refuse_other_graph(plan, self.graph)
+                if self._backend.needs_inputs():
+                    refuse_other_rows(plan, inputs)
+                check_plan(plan)
+            return self._run_agreed(plan, inputs)
 
     def _run_checked(self, plan: Plan, inputs: Mapping[str, Batch] | None) -> Outputs:
         with self._take_turn():
-            refuse_other_samples(plan, self._running.agree(None if inputs is None else plan.samples))
-            return self._run_step(Program(plan), inputs)
+            return self._run_agreed(plan, inputs)
+
+    def _run_agreed(self, plan: Plan, inputs: Mapping[str, Batch] | None) -> Outputs:
+        agreed = self._running.agree(plan.samples)
+        with _told_to_others(self._running.fail):
+            refuse_other_samples(plan, agreed)
+        return self._run_step(Program(plan), inputs)
 
     def close(self) -> None:
         """End all replicas. Does nothing the second time."""
@@ -199,9 +205,6 @@ class Session:
     def __repr__(self) -> str:
         state = f"over: {self._ended}" if self._ended else f"{self._steps} steps run"
         return f"<Session of {self.graph.name}: {state}>"
-
-    def _must_look_at(self, inputs: Mapping[str, Batch] | None) -> bool:
-        return inputs is not None or self._backend.needs_inputs()
 
     def _program(self, samples: int) -> Program:
         program = self._programs.pop(samples, None) or Program(compile_plan(self.graph, samples))
@@ -235,7 +238,8 @@ class Session:
         began = time.perf_counter()
         try:
             if self._observer is not None:
-                self._observer(_step_started(step))
+                with _told_to_others(self._running.fail):
+                    self._observer(_step_started(step))
             outputs = self._running.run(step)
             if self._observer is not None:
                 self._observer(StepEnded(step.number, time.perf_counter() - began))
@@ -248,16 +252,34 @@ class Session:
 
     def _make_step(self, program: Program, inputs: Mapping[str, Batch] | None) -> Step:
         graph = self.graph
-        held = [None if inputs is None else inputs[name] for name in graph.sources]
+        given = inputs if self._backend.needs_inputs() else None
+        held = [None if given is None else given[name] for name in graph.sources]
         window = [max(limit, span) for limit, span in zip(self._limits, program.spans, strict=True)]
         step = Step(program, self._binding, held, self._steps, self._seed, window)
         self._steps += 1
         return step
 
 
+@contextmanager
+def _told_to_others(tell: Callable[[Exception], None]) -> Iterator[None]:
+    """Let the processes that run the session together know of what is raised here, for which they would wait."""
+    try:
+        yield
+    except Exception as error:
+        tell(error)
+        raise
+
+
 def _refuse_no_plan(plan: Plan) -> None:
     mend = "Give a plan, e.g. fs.compile(graph, samples=16), or use fs.start(graph, models)"
     refuse_other_kind(plan, Plan, "plan", mend)
+
+
+def _refuse_other_graph(plan: Plan, graph: Graph) -> None:
+    if plan.graph is not graph and plan.graph != graph:
+        message = f"it was made for graph {plan.graph.name!r}, which is not the session's, or not as it was"
+        mend = "Compile a plan for the graph that the session was started with"
+        raise PlanError("plan", [Problem("wrong-graph", "plan", message, mend)])
 
 
 def _replicas_used(plan: Plan) -> dict[str, int]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from flowsched.backend import Backend, Deployment, Running
-from flowsched.errors import BackendError, say_known
+from flowsched.errors import BackendError, FlowschedError, say_known
 from flowsched_torch.devices import checked_devices
 from flowsched_torch.placing import place_replicas
 
 if TYPE_CHECKING:
     from flowsched_torch.forking import Forking
+    from flowsched_torch.meeting import Meeting
+    from flowsched_torch.together import Ways
 
 
 Start = Literal["local", "torchrun", "group"]
@@ -95,6 +98,15 @@ class TorchBackend(Backend):
 
         return LocalRanks(deployment, placement, self._devices, forking, self._grace, self._timeout)
 
+    def refuse(self, error: Exception) -> None:
+        """Have the ranks that would start a session together raise ``error``, all of them within seconds."""
+        if self._way() == "local":
+            return
+        from flowsched_torch.refusing import PATIENCE, tell_refused
+
+        with suppress(FlowschedError):  # nobody is told then, and ``error`` is raised here
+            tell_refused(self._meet(min(self._timeout, PATIENCE)), error)
+
     def is_home(self) -> bool:
         """Return whether this is rank 0, or the program that has started the ranks."""
         return self._way() == "local" or _rank_here() == 0
@@ -135,25 +147,41 @@ class TorchBackend(Backend):
 
     def _start_together(self, deployment: Deployment) -> Running:
         from flowsched_torch.home_rank import HomeRank
-        from flowsched_torch.meeting import meet_as_launched, meet_in_group
         from flowsched_torch.other_rank import OtherRank
+        from flowsched_torch.refusing import tell_refused
+
+        meeting = self._meet(self._timeout)
+        try:
+            ways = self._ways(deployment, meeting)
+        except FlowschedError as error:
+            tell_refused(meeting, error)
+            raise
+        return (HomeRank if meeting.rank == 0 else OtherRank)(deployment, meeting, ways)
+
+    def _meet(self, seconds: float) -> Meeting:
+        """Return the meeting of all ranks that start the session together."""
+        from flowsched_torch.meeting import meet_as_launched, meet_in_group
+
+        return meet_in_group() if self._way() == "group" else meet_as_launched(seconds)
+
+    def _ways(self, deployment: Deployment, meeting: Meeting) -> Ways:
+        """Return how the ranks work together."""
+        from flowsched_torch.meeting import own_address
         from flowsched_torch.together import Ways
 
-        meeting = meet_in_group() if self._way() == "group" else meet_as_launched(self._timeout)
         if self._ranks not in (None, meeting.size):
             raise BackendError(
                 f"ranks is {self._ranks}, and {meeting.size} run this program. Leave ranks= out, or start as many"
             )
-        ways = Ways(
+        return Ways(
             placement=place_replicas(deployment, meeting.size, self._placement, home=0),
             devices=self._devices,
             local_rank=int(os.environ.get("LOCAL_RANK", meeting.rank)),
             inputs=self._inputs,
             outputs=self._outputs,
-            interface=self._interface,
+            host=own_address(self._interface) if meeting.rank == 0 else "",
             timeout=self._timeout,
         )
-        return (HomeRank if meeting.rank == 0 else OtherRank)(deployment, meeting, ways)
 
     def _fork_from(self) -> Forking:
         """Return the process that ranks are forked from, started if need be."""

@@ -24,6 +24,7 @@ class Kind(IntEnum):
     PING = 6
     AGREED = 7  # the samples of the next step
     DONE = 8  # all ranks have ended the step
+    REFUSED = 9  # the next step does not begin; the payload is why
     # from ranks
     BUILT = 20  # a replica is there
     READY = 21  # all replicas of the rank are there
@@ -35,6 +36,7 @@ class Kind(IntEnum):
     BROKEN = 27  # a connection was lost: somebody else's failure, probably
     PONG = 28
     SEEN = 29  # what the rank has seen of outputs, where that is news
+    WORD = 30  # whether the rank begins the next step
     # from the process that ranks are forked from
     EXITED = 40  # the process of a rank has ended, with this status
     FORKED = 41

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pickle
 
-from flowsched.backend import Deployment, Outputs, Step
+from flowsched.backend import Deployment, Outputs, Running, Step
 from flowsched.events import CallEnded, Event
+from flowsched_torch.agreeing import Decision, HomeAgreement
 from flowsched_torch.control import Frame, Kind
 from flowsched_torch.hub import Hub
-from flowsched_torch.meeting import Meeting, connect_all, own_address
+from flowsched_torch.meeting import Meeting, connect_all
 from flowsched_torch.seen import SeenByPlan
 from flowsched_torch.steps import CancelledError
 from flowsched_torch.telling import InOrder
-from flowsched_torch.together import COUNT, STEP, Together, Ways, say_of
+from flowsched_torch.together import STEP, Together, Ways, say_of
 from flowsched_torch.watching import HomeWatch
 
 
@@ -23,15 +24,15 @@ class HomeRank(Together):
         super().__init__(deployment, meeting, ways)
         self._seen = SeenByPlan()
         self._ended: InOrder | None = None
-        host = own_address(ways.interface)
-        orders, alarms = connect_all(meeting, host, self._described(), ways.timeout)
+        orders, alarms = connect_all(meeting, ways.host, self._described(), ways.timeout)
         self._hub = Hub(orders, alarms, ways.timeout)
         self._watch: HomeWatch = HomeWatch(self._hub, self._lost, self._cut, self._hear_event)
+        self._agreement = HomeAgreement(self._hub, self._watch, meeting.size - 1)
         try:
             self._build()
             self._hear(Kind.READY)
             self._hub.order(Kind.JOIN)
-            self._join(host)
+            self._join(ways.host)
             self._hear(Kind.JOINED)
             self._end_telling()
             self._hub.order(Kind.DONE)
@@ -42,13 +43,12 @@ class HomeRank(Together):
             finally:
                 self.close()
 
-    def agree(self, samples: int | None) -> int:
-        """Tell all ranks how many samples the next step has."""
-        if self._watch.failure is not None:
-            raise self._watch.failure
-        agreed = super().agree(samples)
-        self._hub.order(Kind.AGREED, 0, COUNT.pack(agreed))
-        return agreed
+    def _decide(self, samples: int | None) -> Decision:
+        return self._agreement.decide(Running.agree(self, samples))
+
+    def refuse(self, error: Exception) -> None:
+        """Let no rank begin the next step."""
+        self._agreement.refuse(error)
 
     def _run(self, step: Step) -> Outputs:
         self._raise_if_over()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import json
 import os
 import secrets
 import socket
@@ -16,11 +15,14 @@ from typing import Any
 
 import torch.distributed
 
+from flowsched.backend import pack_error
 from flowsched.errors import BackendError
-from flowsched_torch.control import Connection
+from flowsched_torch.control import Connection, Kind
+from flowsched_torch.refusing import look_for_home, post_home, raise_if_refused
 
 _HELLO = struct.Struct("<64sI?")  # the key, the rank, whether it is the connection for alarms
 _PREFIX = "flowsched"
+_LOOK = 0.25  # seconds after which home looks anew whether another rank has refused
 dist: Any = torch.distributed  # some of whose names it does not export to type checkers
 
 
@@ -91,34 +93,54 @@ def connect_all(
 
     Raises:
         BackendError: not all have come in time.
+        Exception: what one of them has refused the session with.
     """
     key = secrets.token_hex(32)
     found: dict[tuple[int, bool], Connection] = {}
-    wanted = 2 * (meeting.size - 1)
-    until = time.monotonic() + timeout
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, 0), family=family, backlog=max(wanted, 1)) as server:
-        place = json.dumps(
-            {"host": host, "port": server.getsockname()[1], "key": key, "job": dict(described)}
-        )
-        meeting.store.set("home", place)
-        while len(found) < wanted:
-            server.settimeout(max(until - time.monotonic(), 0.001))
-            try:
-                end, _ = server.accept()
-            except TimeoutError:
-                missing = sorted(set(range(1, meeting.size)) - {rank for rank, _ in found})
-                raise BackendError(
-                    f"ranks {', '.join(map(str, missing))} have not come within {timeout:g} seconds. Every rank "
-                    "must start the same sessions in the same order, and reach rank 0 at "
-                    f"{host}:{server.getsockname()[1]}"
-                ) from None
-            if (hello := _welcome(end, key)) is None:
-                end.close()
-            else:
-                found[hello] = Connection(end)
+    with socket.create_server((host, 0), family=family, backlog=max(2 * meeting.size, 1)) as server:
+        raise_if_refused(meeting)
+        port = server.getsockname()[1]
+        post_home(meeting, {"host": host, "port": port, "key": key, "job": dict(described)})
+        try:
+            _welcome_all(server, meeting, key, found, timeout)
+        except BaseException as error:
+            for (_, is_alarm), connection in found.items():
+                if is_alarm:
+                    connection.send(Kind.OVER, 0, pack_error(error))
+            raise
     ranks = range(1, meeting.size)
     return {rank: found[rank, False] for rank in ranks}, {rank: found[rank, True] for rank in ranks}
+
+
+def _welcome_all(
+    server: socket.socket,
+    meeting: Meeting,
+    key: str,
+    found: dict[tuple[int, bool], Connection],
+    timeout: float,
+) -> None:
+    """Wait until all others have come, and note the connections of each."""
+    until = time.monotonic() + timeout
+    while len(found) < 2 * (meeting.size - 1):
+        server.settimeout(min(max(until - time.monotonic(), 0.001), _LOOK))
+        try:
+            end, _ = server.accept()
+        except TimeoutError:
+            come = {rank for rank, _ in found}
+            raise_if_refused(meeting, len(come))
+            if time.monotonic() < until:
+                continue
+            host, port = server.getsockname()[:2]
+            missing = sorted(set(range(1, meeting.size)) - come)
+            raise BackendError(
+                f"ranks {', '.join(map(str, missing))} have not come within {timeout:g} seconds. Every rank "
+                f"must start the same sessions in the same order, and reach rank 0 at {host}:{port}"
+            ) from None
+        if (hello := _welcome(end, key)) is None:
+            end.close()
+        else:
+            found[hello] = Connection(end)
 
 
 def connect_home(meeting: Meeting, timeout: float) -> tuple[Connection, Connection, str, dict[str, str]]:
@@ -127,9 +149,10 @@ def connect_home(meeting: Meeting, timeout: float) -> tuple[Connection, Connecti
 
     Raises:
         BackendError: home is not there or cannot be reached.
+        Exception: what home has refused the session with.
     """
     try:
-        place = json.loads(meeting.store.get("home"))
+        place = look_for_home(meeting)
     except RuntimeError as error:
         raise BackendError(
             f"rank 0 has not started this session: {error}. Every rank must start the same sessions in the same "
@@ -140,6 +163,7 @@ def connect_home(meeting: Meeting, timeout: float) -> tuple[Connection, Connecti
         try:
             end = socket.create_connection((place["host"], place["port"]), timeout)
         except OSError as error:
+            look_for_home(meeting)  # it may be gone for a reason that it has posted
             raise BackendError(
                 f"rank {meeting.rank} cannot reach rank 0 at {place['host']}:{place['port']} ({error}). Give the "
                 "network interface that connects the hosts by interface= or GLOO_SOCKET_IFNAME, on every host"

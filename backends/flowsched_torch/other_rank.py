@@ -7,11 +7,12 @@ import pickle
 from flowsched.backend import Deployment, Outputs, Step, pack_error
 from flowsched.errors import SessionError
 from flowsched.events import CallEnded, Event
+from flowsched_torch.agreeing import Decision, RankAgreement
 from flowsched_torch.control import Frame, Kind
 from flowsched_torch.meeting import Meeting, connect_home
 from flowsched_torch.seen import News
 from flowsched_torch.steps import CancelledError, RankStep
-from flowsched_torch.together import COUNT, STEP, Together, Ways, refuse_others, say_of
+from flowsched_torch.together import STEP, Together, Ways, refuse_others, say_of
 from flowsched_torch.watching import RankWatch
 
 _SILENCE = 1.25  # times the time after which home gives up a rank; it asks four times as often
@@ -28,6 +29,7 @@ class OtherRank(Together):
         self._orders, alarms, host, described = connect_home(meeting, ways.timeout)
         alarms.limit(_SILENCE * ways.timeout)
         self._watch: RankWatch = RankWatch(alarms, self._lost, self._cut)
+        self._agreement = RankAgreement(self._orders, self._watch)
         try:
             refuse_others(self._described(), described, meeting.rank)
             self._listened = True
@@ -45,23 +47,17 @@ class OtherRank(Together):
             finally:
                 self.close()
 
-    def agree(self, samples: int | None) -> int:
-        """Return how many samples rank 0 says that the next step has.
-
-        Raises:
-            SessionError: this rank was given another number, and inputs are held by all.
-            RunError: a rank has failed meanwhile.
-        """
+    def refuse(self, error: Exception) -> None:
+        """Let no rank begin the next step, and wait until home comes to it."""
         try:
-            agreed: int = COUNT.unpack(self._receive(Kind.AGREED).payload)[0]
-            if self._ways.inputs == "all" and samples != agreed:
-                raise SessionError(
-                    f"rank {self._meeting.rank} has inputs of {samples} rows, and rank 0 of {agreed}. With "
-                    "inputs_on='all', every rank gives the same"
-                )
-        except BaseException as error:  # noqa: BLE001 - it is raised, or what caused it is
-            self._raise_cause(error)
-        return agreed
+            refusal = self._agreement.decide(None, error).refusal
+        except BaseException as lost:  # noqa: BLE001 - it is raised, or what caused it is
+            self._raise_cause(lost)
+        if refusal is not None and (type(refusal), str(refusal)) != (type(error), str(error)):
+            raise refusal
+
+    def _decide(self, samples: int | None) -> Decision:
+        return self._agreement.decide(samples)
 
     def _run(self, step: Step) -> Outputs:
         frame = self._receive(Kind.STEP)

@@ -15,6 +15,7 @@ from flowsched.backend import Deployment, Outputs, Running, Step
 from flowsched.errors import ReplicaLostError, SessionError
 from flowsched.events import Event
 from flowsched.programs import Placement
+from flowsched_torch.agreeing import Decision
 from flowsched_torch.devices import Devices
 from flowsched_torch.direct import NcclDirect
 from flowsched_torch.losses import SEE_WHY, lost_replica, served_replicas
@@ -27,7 +28,6 @@ from flowsched_torch.telling import Teller
 from flowsched_torch.watching import Watch
 
 STEP = struct.Struct("<Q?32s16s")  # number of the step, whether home listens, hashes of plan and of settings
-COUNT = struct.Struct("<Q")
 Where = Literal["first", "all"]
 
 
@@ -40,7 +40,7 @@ class Ways:
         devices: what replicas are given.
         local_rank: of this process among those of its machine.
         inputs, outputs: whether rank 0 alone holds them or all ranks.
-        interface: the network interface that the hosts reach each other by; None for one that is found.
+        host: at home, the address of this machine that the others reach.
         timeout: seconds after which a rank that neither answers nor dies is given up.
     """
 
@@ -49,7 +49,7 @@ class Ways:
     local_rank: int
     inputs: Where
     outputs: Where
-    interface: str | None
+    host: str
     timeout: float
 
 
@@ -69,6 +69,27 @@ class Together(Running):
         self._direct: NcclDirect | None = None
         self._plans: Plans
         self._teller = Teller(deployment.observer, lambda: None)
+
+    def agree(self, samples: int | None) -> int:
+        """Return the number of samples of the next step, once all ranks begin it.
+
+        Raises:
+            Exception: what the first rank that does not has refused it with; all raise it, and the session goes on.
+            RunError: a rank has failed meanwhile.
+            SessionError: ranks would begin steps of other numbers of samples.
+        """
+        try:
+            decision = self._decide(samples)
+        except BaseException as error:  # noqa: BLE001 - it is raised, or what caused it is
+            self._raise_cause(error)
+        if decision.refusal is not None:
+            raise decision.refusal
+        return decision.samples
+
+    def fail(self, error: Exception) -> None:
+        """End the session on all ranks: this one does not run the step that it has agreed on."""
+        if not self._watch.is_over():
+            self._tell_failure(error)
 
     def run(self, step: Step) -> Outputs:
         """Execute this rank's part of one step; see :meth:`flowsched.backend.Running.run`.
@@ -107,6 +128,10 @@ class Together(Running):
         if self._mesh is not None:
             self._plans.close()
             self._mesh = None
+
+    @abstractmethod
+    def _decide(self, samples: int | None) -> Decision:
+        """Begin the next step with all others, or with none."""
 
     @abstractmethod
     def _run(self, step: Step) -> Outputs:
@@ -196,6 +221,8 @@ class Together(Running):
         """
         if isinstance(error, CancelledError) or (self._watch.is_over() and isinstance(error, Exception)):
             cause = self._watch.failure or self._watch.closing
+            if cause is None and self._closed:
+                cause = SessionError("the session was closed before the next step began")
         elif isinstance(error, RuntimeError) and error is not self._teller.error:
             # gloo's: what workers raise comes as a RunError, and what an observer raises is known
             cause = self._watch.find_cause(error)

@@ -95,9 +95,10 @@ class HomeWatch(Watch):
         return True
 
     def end(self) -> None:
-        """End the thread."""
+        """End the thread, and whatever waits for it to hear something."""
         self._ended = True
         self._hub.wake()
+        self.heard.put(None)
         if self._thread is not threading.current_thread():
             self._thread.join()
 

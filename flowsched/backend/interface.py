@@ -40,12 +40,33 @@ class Running(ABC):
         """Return the number of samples of the next step, on which all processes that run this session agree.
 
         Args:
-            samples: rows of the inputs that this process was given; None where it was given none, which
-                happens only where :meth:`Backend.needs_inputs` says that it need not.
+            samples: rows of the inputs that this process was given, or samples of its plan; None where it has
+                neither, which happens only where :meth:`Backend.needs_inputs` says that it need not.
+
+        Raises:
+            Exception: what another process has refused the step with; the session goes on.
         """
         if samples is None:
             raise SessionError("this step has no inputs. Give one batch for each source")
         return samples
+
+    def refuse(self, error: Exception) -> None:  # noqa: B027 - a process alone has nobody to tell
+        """Tell the other processes that run this session that this one does not begin the next step.
+
+        It is called in place of :meth:`agree`, which raises ``error`` in all others. The session goes on.
+
+        Args:
+            error: what is raised here.
+
+        Raises:
+            Exception: another process has refused the same step with another error first.
+        """
+
+    def fail(self, error: Exception) -> None:  # noqa: B027 - likewise
+        """Tell the other processes that this one does not run the step that they have agreed on.
+
+        It is called in place of :meth:`run`, which raises ``error`` in all others. The session is then over.
+        """
 
     @abstractmethod
     def run(self, step: Step) -> Outputs:
@@ -81,6 +102,12 @@ class Backend(ABC):
         Raises:
             CapacityError: the machine cannot hold them; found before any is built where possible.
             BuildError: a constructor raised; its exception is the cause.
+        """
+
+    def refuse(self, error: Exception) -> None:  # noqa: B027 - a process alone has nobody to tell
+        """Tell the other processes that would start a session together that this one does not.
+
+        It is called in place of :meth:`start`; they raise ``error``, as this one does.
         """
 
     def is_home(self) -> bool:

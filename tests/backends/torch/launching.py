@@ -36,7 +36,13 @@ class Launched:
 
 
 def torchrun(
-    folder: Path, ranks: int, settings: dict[str, Any], *, seconds: float = 90.0, prefix: Sequence[str] = ()
+    folder: Path,
+    ranks: int,
+    settings: dict[str, Any],
+    *,
+    seconds: float = 90.0,
+    prefix: Sequence[str] = (),
+    program: Path = PROGRAM,
 ) -> Launched:
     """Run the program on so many ranks of this machine with torchrun."""
     command = [
@@ -47,7 +53,7 @@ def torchrun(
         f"--nproc-per-node={ranks}",
         "--rdzv-backend=c10d",
         "--rdzv-endpoint=127.0.0.1:0",
-        str(PROGRAM),
+        str(program),
         str(folder),
         json.dumps(settings),
     ]
@@ -55,7 +61,13 @@ def torchrun(
 
 
 def by_hand(
-    folder: Path, ranks: int, settings: dict[str, Any], *, awaited: int | None = None, seconds: float = 90.0
+    folder: Path,
+    ranks: int,
+    settings: dict[str, Any],
+    *,
+    awaited: int | None = None,
+    seconds: float = 90.0,
+    program: Path = PROGRAM,
 ) -> Launched:
     """Run the program on so many ranks that are started without a launcher, by the variables alone; the first
     ``awaited`` of them are waited for."""
@@ -69,7 +81,7 @@ def by_hand(
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port),
         }
-        started.append(start([sys.executable, str(PROGRAM), str(folder), json.dumps(settings)], variables))
+        started.append(start([sys.executable, str(program), str(folder), json.dumps(settings)], variables))
     return finish(started, folder, seconds, awaited)
 
 
