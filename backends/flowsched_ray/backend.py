@@ -52,7 +52,8 @@ class RayBackend(Backend):
             main one, and each call copies what it reads.
         max_bytes: the most bytes of outputs in the object store that are still read at once; by default 30 % of
             the store. A call that makes more on its own still runs.
-        start_timeout: seconds that Ray may take to place and start one more replica, before it is an error.
+        start_timeout: seconds that Ray may take to place and start one more replica, or to load a compiled graph,
+            before it is an error.
         grace: seconds that closing gives workers which a failure left in a call, before it kills them.
         reuse: whether idle processes of replicas that ask for nothing are kept for the next session of this very
             object, which saves about a second for each. Replicas are built anew; modules that their workers
@@ -150,7 +151,9 @@ class RayBackend(Backend):
             disconnect()
             raise
         if self._compiled:
-            return CompiledRunning(replicas, room=room, grace=self._grace, disconnect=disconnect)
+            return CompiledRunning(
+                replicas, room=room, patience=self._start_timeout, grace=self._grace, disconnect=disconnect
+            )
         return RayRunning(replicas, deployment, room=room, grace=self._grace, disconnect=disconnect)
 
     @classmethod

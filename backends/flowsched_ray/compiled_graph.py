@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,10 @@ _TASKS = logging.getLogger("ray.dag.compiled_dag_node")
 _LEAST_BUFFER, _MOST_BUFFER = 65_536, 100_000_000
 
 
+class LoadingError(Exception):
+    """Ray has not loaded a graph in time."""
+
+
 class CompiledGraph:
     """A compiled graph that is loaded in its actors.
 
@@ -30,6 +35,10 @@ class CompiledGraph:
         key: its key in the actors.
         actor: returns the actor of a replica, by node and index.
         bytes_a_row: about the most bytes that a row takes, of which channels have room for the largest range.
+        patience: seconds that Ray may take to load it: it waits for ever where the object store has no room.
+
+    Raises:
+        LoadingError: it took longer. The actors are of no use any more.
 
     Attributes:
         program: the plan.
@@ -39,7 +48,12 @@ class CompiledGraph:
     """
 
     def __init__(
-        self, program: Program, key: int, actor: Callable[[str, int], Any], bytes_a_row: float
+        self,
+        program: Program,
+        key: int,
+        actor: Callable[[str, int], Any],
+        bytes_a_row: float,
+        patience: float,
     ) -> None:
         self.program = program
         self.slices = _find_slices(program)
@@ -47,7 +61,11 @@ class CompiledGraph:
         self.first_calls = find_first_calls(program)
         most = max(links.made for links in program.links)
         size = int(min(max(1.5 * bytes_a_row * most, _LEAST_BUFFER), _MOST_BUFFER))
-        self._graph = self._bind(key, actor).experimental_compile(_buffer_size_bytes=size)
+        bound = self._bind(key, actor)
+        # One step runs at a time. Ray would make ten of each channel, and frees none before the job ends.
+        self._graph = _load(
+            lambda: bound.experimental_compile(_buffer_size_bytes=size, _max_inflight_executions=1), patience
+        )
 
     def execute(self, pieces: Sequence[Any]) -> list[Any]:
         """Begin a step and return what each of ``outputs`` can be read from, once."""
@@ -90,6 +108,25 @@ class CompiledGraph:
                     self.outputs.append(call)
                     returned.append(pieces[0])
             return MultiOutputNode(returned)
+
+
+def _load(compile_graph: Callable[[], Any], patience: float) -> Any:
+    done: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+
+    def load() -> None:
+        try:
+            done.put((compile_graph(), None))
+        except BaseException as error:  # noqa: BLE001 - raised by who waits
+            done.put((None, error))
+
+    threading.Thread(target=load, name="flowsched-ray-load", daemon=True).start()
+    try:
+        graph, error = done.get(timeout=patience)
+    except Empty:
+        raise LoadingError from None
+    if error is not None:
+        raise error
+    return graph
 
 
 def _find_slices(program: Program) -> list[Slice]:

@@ -14,7 +14,7 @@ from flowsched.backend import Outputs, Running, Step
 from flowsched.batch import Batch
 from flowsched.errors import BackendError, CapacityError, ReplicaLostError, SessionError
 from flowsched_ray.compiled_actor import Piece
-from flowsched_ray.compiled_graph import CompiledGraph, silent
+from flowsched_ray.compiled_graph import CompiledGraph, LoadingError, silent
 from flowsched_ray.edge import decode_copy, encode_rows
 from flowsched_ray.failures import carried_error, say_lost
 from flowsched_ray.lessons import Lesson, Lessons
@@ -49,15 +49,23 @@ class CompiledRunning(Running):
     Args:
         replicas: the actors.
         room: bytes that the outputs of all calls of a step may take.
+        patience: seconds that Ray may take to load a graph.
         grace: seconds that closing gives workers which a failure left in the middle of a call.
         disconnect: ends the session's hold on the connection to Ray.
     """
 
     def __init__(
-        self, replicas: Replicas, *, room: float, grace: float, disconnect: Callable[[], None]
+        self,
+        replicas: Replicas,
+        *,
+        room: float,
+        patience: float,
+        grace: float,
+        disconnect: Callable[[], None],
     ) -> None:
         self._replicas = replicas
         self._room = room
+        self._patience = patience
         self._grace = grace
         self._disconnect = disconnect
         self._lessons = Lessons(replicas)
@@ -134,8 +142,19 @@ class CompiledRunning(Running):
         replicas = self._replicas
         try:
             self._graph = CompiledGraph(
-                step.program, lesson.key, lambda node, index: replicas[node, index].actor, row_bytes
+                step.program,
+                lesson.key,
+                lambda node, index: replicas[node, index].actor,
+                row_bytes,
+                self._patience,
             )
+        except LoadingError as error:
+            replicas.kill()  # which still wait for Ray
+            raise CapacityError(
+                f"Ray has not loaded the compiled graph within {self._patience:g} seconds. Its object store may "
+                "have no room for the channels, of which Ray frees none before the job ends. Start Ray with a "
+                "larger object_store_memory, raise start_timeout, or leave compiled=True out"
+            ) from error
         except (ValueError, NotImplementedError) as error:
             raise BackendError(
                 f"Ray cannot compile this plan: {error}. Leave compiled=True out to run it as tasks"
