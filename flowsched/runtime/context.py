@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,8 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from flowsched.seeds import row_seeds
+
 _MADE = 0xD1B54A32D192ED03  # any number will do that tells rows made from rows read
-_MULTIPLIERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 @dataclass(frozen=True)
@@ -79,23 +79,3 @@ class Context:
     def rng(self, row: int) -> np.random.Generator:
         """Return a generator of random numbers for the ``row``-th row that the call reads (from 0)."""
         return np.random.default_rng(self.seeds[row])
-
-
-def draw_entropy(seed: int, step: int, node: str) -> int:
-    """Return a 64-bit number that depends on all three and on nothing else."""
-    digest = hashlib.blake2b(f"{seed}/{step}/{node}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
-
-
-def row_seeds(entropy: int, start: int, stop: int) -> NDArray[np.uint64]:
-    """Return (stop - start,) seeds of rows by SplitMix64, counted from ``entropy``.
-
-    Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
-    """
-    gamma, first, second = (np.uint64(number) for number in _MULTIPLIERS)
-    with np.errstate(over="ignore"):
-        state = np.uint64(entropy) + (np.arange(start, stop, dtype=np.uint64) + np.uint64(1)) * gamma
-        state = (state ^ (state >> np.uint64(30))) * first
-        state = (state ^ (state >> np.uint64(27))) * second
-    mixed: NDArray[np.uint64] = state ^ (state >> np.uint64(31))
-    return mixed

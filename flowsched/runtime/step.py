@@ -26,7 +26,8 @@ from flowsched.batch import (
 from flowsched.errors import OutputError, RunError, WorkerError, say_exception
 from flowsched.plan import Plan
 from flowsched.runtime.binding import Binding, NodeBinding
-from flowsched.runtime.context import Context, draw_entropy
+from flowsched.runtime.context import Context
+from flowsched.seeds import draw_entropy
 from flowsched.runtime.outputs import Outputs
 from flowsched.runtime.program import Links, Program, Read
 

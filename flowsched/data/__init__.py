@@ -1,0 +1,1 @@
+"""Loaders that give each process its own samples, exactly, whatever launches the processes."""
