@@ -132,7 +132,8 @@ class Deal:
         if not self._costs:
             return np.arange(*self._share(rank, step))
         positions = np.arange(self._cuts[step], self._cuts[step + 1])
-        return positions[balance(self._costs[0][self._take(positions)], self.sharding.ranks) == rank]
+        own: Ids = positions[balance(self._costs[0][self._take(positions)], self.sharding.ranks) == rank]
+        return own
 
     def _take(self, positions: Ids) -> Ids:
         """Return the units at positions; those past the end begin again."""
