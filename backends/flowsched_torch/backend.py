@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from flowsched.backend import Backend, Deployment, Running
 from flowsched.errors import BackendError, FlowschedError, say_known
-from flowsched_torch.devices import checked_devices
+from flowsched_torch.devices import Devices, checked_devices
 from flowsched_torch.placing import place_replicas
 
 if TYPE_CHECKING:
+    from flowsched.backend import Placement
     from flowsched_torch.forking import Forking
     from flowsched_torch.meeting import Meeting
     from flowsched_torch.together import Ways
@@ -42,6 +43,7 @@ class TorchBackend(Backend):
             ``context.device``.
         device: the device of all other replicas; ``"cuda"`` for the one of their rank, between which tensors go
             by NCCL. What goes to or from a process without a device, and devices of nodes, goes by the host.
+            Devices that the rank's machine does not have are refused before anything starts.
         start: how ranks come to be: ``"local"``, started by this process; ``"torchrun"``, started by a
             launcher that has set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; ``"group"``, those of the
             process group that is initialised. None for the one that there is. In the last two, every rank
@@ -89,10 +91,10 @@ class TorchBackend(Backend):
 
     def start(self, deployment: Deployment) -> Running:
         """Build all replicas in parallel, each on its rank."""
-        self._devices.check(list(deployment.replicas))
         if self._way() != "local":
             return self._start_together(deployment)
         placement = place_replicas(deployment, self._ranks, self._placement)
+        self._refuse_devices(deployment, placement, [(rank, rank) for rank in range(placement.ranks)])
         forking = self._fork_from()
         from flowsched_torch.local import LocalRanks
 
@@ -173,15 +175,28 @@ class TorchBackend(Backend):
             raise BackendError(
                 f"ranks is {self._ranks}, and {meeting.size} run this program. Leave ranks= out, or start as many"
             )
+        placement = place_replicas(deployment, meeting.size, self._placement, home=0)
+        local_rank = int(os.environ.get("LOCAL_RANK", meeting.rank))
+        self._refuse_devices(deployment, placement, [(meeting.rank, local_rank)])
         return Ways(
-            placement=place_replicas(deployment, meeting.size, self._placement, home=0),
+            placement=placement,
             devices=self._devices,
-            local_rank=int(os.environ.get("LOCAL_RANK", meeting.rank)),
+            local_rank=local_rank,
             inputs=self._inputs,
             outputs=self._outputs,
             host=own_address(self._interface) if meeting.rank == 0 else "",
             timeout=self._timeout,
         )
+
+    def _refuse_devices(
+        self, deployment: Deployment, placement: Placement, ranks: Sequence[tuple[int, int]]
+    ) -> None:
+        """Refuse devices that are given to no node, or are not on this machine, which runs these ranks."""
+        self._devices.check(list(deployment.replicas))
+        if self._devices != Devices():
+            from flowsched_torch.devices_here import refuse_missing_devices
+
+            refuse_missing_devices(self._devices, placement, deployment.replicas, ranks)
 
     def _fork_from(self) -> Forking:
         """Return the process that ranks are forked from, started if need be."""

@@ -105,6 +105,8 @@ def run_at_once(settings: dict[str, Any]) -> dict[str, Any]:
         models = {"b": MODELS["a"]}
     elif bad and kind == "placement":
         options = {**options, "placement": {"a": [0, 1, 5]}}
+    elif bad and kind == "device":
+        options = {**options, "devices": {"a": ["cpu", "cdua", "cpu"]}}
     elif bad and kind == "interface":
         options = {**options, "interface": "nothing0"}
 
