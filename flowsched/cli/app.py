@@ -16,6 +16,7 @@ from flowsched.cli.explain import explain_command
 from flowsched.cli.plan import plan_command
 from flowsched.cli.run import run_command
 from flowsched.cli.schema import schema_command
+from flowsched.cli.shard import shard_command
 from flowsched.cli.validate import validate_command
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -23,6 +24,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "explain": explain_command,
     "validate": validate_command,
     "run": run_command,
+    "shard": shard_command,
     "backends": backends_command,
     "doctor": doctor_command,
     "calibrate": calibrate_command,

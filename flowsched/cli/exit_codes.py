@@ -11,6 +11,7 @@ RUN_FAILED: Final = 1
 USAGE: Final = 2
 REFUSED: Final = 3
 NO_BACKEND: Final = 4
+NOT_EXACT: Final = 5
 INTERRUPTED: Final = 130
 
 MEANINGS: Final = {
@@ -19,6 +20,7 @@ MEANINGS: Final = {
     USAGE: "the command line is wrong",
     REFUSED: "the graph, plan, models, inputs or a file are refused, or a file cannot be written",
     NO_BACKEND: "the backend does not work here, or cannot hold the replicas",
+    NOT_EXACT: "the loader that was checked repeats or misses samples",
     INTERRUPTED: "interrupted",
 }
 
