@@ -8,11 +8,10 @@ from collections.abc import Sequence
 
 import torch
 
-from flowsched.backend import unpack_error
 from flowsched.batch import Batch
 from flowsched_torch.direct import Direct
 from flowsched_torch.mesh import Mesh, Work, finish
-from flowsched_torch.messages import ERROR, HEADER, NEW, SAME, VOID, Capacities, UnsendableError, VoidError
+from flowsched_torch.messages import HEADER, NEW, SAME, VOID, Capacities, UnsendableError, VoidError
 from flowsched_torch.places import Place, Places
 from flowsched_torch.wire import Bytes, Schema, column_sizes, decode, direct_shapes, is_bulk, spans
 
@@ -49,7 +48,7 @@ class Incoming:
         """Wait for the message and return its batch; the same one until :meth:`release`.
 
         Raises:
-            UnsendableError: its sender could not send it, or it cannot be read here.
+            UnsendableError: it cannot be read here.
             VoidError: there is none, as the step is none.
         """
         if self.is_here:
@@ -65,7 +64,11 @@ class Incoming:
             self.batch = place.numbers(self._schema[0], self._begin, self._head)
             self.is_here = True
             return self.batch
-        self.batch = self._look_into(place)
+        try:
+            self.batch = self._look_into(place)
+        except UnsendableError as error:
+            self._failure = error  # whoever takes it again is told the same
+            raise
         self.is_here = True
         return self.batch
 
@@ -86,9 +89,6 @@ class Incoming:
             place = self._receive(self._first, size)
         begin = HEADER.size + 8 * count
         dims = struct.unpack_from(f"<{count}Q", place.memory, HEADER.size)
-        if kind == ERROR:
-            self._failure = UnsendableError()
-            raise self._failure from unpack_error(place.bytes[begin : begin + beside].tobytes())
         if kind == NEW:
             self._schema = pickle.loads(place.memory[begin : begin + beside])
         batch = self._decode(dims, place, begin + beside, posted)

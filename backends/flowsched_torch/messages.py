@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 
 HEADER = struct.Struct("<BxxxIIIQ")  # kind, numbers, bytes of the schema, bulk columns, bytes of it all
-SAME, NEW, ERROR, VOID = 0, 1, 2, 3
+SAME, NEW, VOID = 0, 1, 2
 _PAGE = 4096
 
 

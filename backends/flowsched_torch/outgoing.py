@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from flowsched.backend import pack_error
 from flowsched.batch import Batch
 from flowsched_torch.direct import Direct
 from flowsched_torch.mesh import Mesh, Work, finish
-from flowsched_torch.messages import ERROR, HEADER, NEW, SAME, VOID, Capacities, capacity_for
+from flowsched_torch.messages import HEADER, NEW, SAME, VOID, Capacities, UnsendableError, capacity_for
 from flowsched_torch.places import Place
 from flowsched_torch.wire import Encoded, Schema, bulk_bytes, encode, pack, spans
 
@@ -53,7 +52,11 @@ class Outgoing:
         self._message: list[torch.Tensor] = []
 
     def send(self, batch: Batch) -> None:
-        """Begin to send a batch; it must not be changed until :meth:`wait` has returned."""
+        """Begin to send a batch; it must not be changed until :meth:`wait` has returned.
+
+        Raises:
+            UnsendableError: it cannot be; the cause says why.
+        """
         if self._works:
             self.wait()
         if self._is_as_last(batch):
@@ -68,9 +71,8 @@ class Outgoing:
         self._like = None
         try:
             encoded = encode(batch, None if self._direct is None else self._direct.takes)
-        except Exception as error:  # noqa: BLE001 - whatever it is, who reads the batch is told
-            self._send(_NOTHING, ERROR, pack_error(error))
-            return
+        except Exception as error:  # what is pickled may refuse in any way
+            raise UnsendableError from error
         if encoded.schema == self._schema:
             self._send(encoded, SAME, b"")
             self._remember(batch, encoded)
@@ -136,7 +138,7 @@ class Outgoing:
             self._works += [self._direct.send(tensor, self.peer) for tensor in encoded.direct]
             self._held = (self._held, encoded.direct)
         if kind != VOID:
-            self._schema = encoded.schema if kind != ERROR else None
+            self._schema = encoded.schema
             self._next.learn(stop, bulk)
 
     def _begin(self, packed: torch.Tensor, stop: int, columns: Sequence[Any], bulk: Sequence[int]) -> None:

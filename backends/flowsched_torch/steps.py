@@ -12,18 +12,19 @@ import torch
 
 from flowsched.backend import Step
 from flowsched.batch import Batch, share, take
-from flowsched.errors import OutputError, say_exception
 from flowsched.events import CallEnded
 from flowsched_torch.incoming import Incoming
 from flowsched_torch.messages import UnsendableError, VoidError
 from flowsched_torch.outgoing import Outgoing
 from flowsched_torch.schedule import CallPlan, Here, Move, RankPlan, Source, There
+from flowsched_torch.unsendable import unreadable, unsendable_input, unsendable_output
 
 Workers: TypeAlias = Mapping[tuple[int, int], tuple[Callable[..., Any], str | None]]
 """What is called for each node (its index) and replica of this rank, and the replica's device."""
 
 
 _HOME = "its output cannot be brought home"
+_HERE = "what it reads cannot be brought to its process"
 _ELSEWHERE = "its output cannot be brought to the other ranks"
 
 
@@ -60,13 +61,15 @@ class RankStep:
         self._step: Step
 
     def begin(self, step: Step) -> None:
-        """Send what is read of the step's inputs, where this rank holds them, and post the first receives."""
+        """Send what is read of the step's inputs, where this rank holds them, and post the first receives.
+
+        Raises:
+            InputError: one cannot be pickled.
+        """
         self._step = step
         self.outputs = {}
-        if self.own.inputs:  # for which others wait already
-            inputs, samples = step.inputs, step.plan.samples
-            for outgoing, source, start, stop in self.own.inputs:
-                outgoing.send(_rows(inputs[source], start, stop, samples))
+        for outgoing, source, start, stop in self.own.inputs:  # for which others wait already
+            self._send_input(outgoing, source, start, stop)
         for stream in self.own.post:
             stream.post()
 
@@ -75,7 +78,7 @@ class RankStep:
 
         Raises:
             VoidError: the step is none; the rank has passed that on.
-            RunError: a worker failed.
+            RunError: a worker failed, or what it returned cannot be pickled.
             CancelledError: the step is over meanwhile.
             RuntimeError: a connection is lost.
         """
@@ -103,7 +106,7 @@ class RankStep:
         """Wait for one of the outputs that come from other ranks.
 
         Raises:
-            OutputError: it could not be sent.
+            OutputError: it cannot be read here.
         """
         stream = self.own.outputs[call]
         if call in self.outputs:
@@ -111,32 +114,50 @@ class RankStep:
         try:
             self.outputs[call] = stream.take()
         except UnsendableError as error:
-            raise self._unsendable(call, error, _HOME) from error.__cause__
+            raise unreadable(self._step, call, error, _HOME) from error.__cause__
         stream.release()
 
     def spread_outputs(self) -> None:
-        """At home: pass the outputs on to all ranks that are to have them."""
+        """At home: pass the outputs on to all ranks that are to have them.
+
+        Raises:
+            OutputError: one cannot be pickled.
+        """
         for call, streams in self.own.spreads:
             for stream in streams:
-                stream.send(self.outputs[call])
+                try:
+                    stream.send(self.outputs[call])
+                except UnsendableError as error:
+                    raise unsendable_output(self._step, call, error, self.outputs[call]) from error.__cause__
 
     def take_spread(self) -> dict[int, Batch]:
         """Elsewhere: wait for the outputs that home passes on; return all by number of the call.
 
         Raises:
-            OutputError: one cannot be passed on.
+            OutputError: one cannot be read here.
         """
         found = {}
         for call, stream in self.own.spread.items():
             try:
                 found[call] = stream.take()
             except UnsendableError as error:
-                raise self._unsendable(call, error, _ELSEWHERE) from error.__cause__
+                raise unreadable(self._step, call, error, _ELSEWHERE) from error.__cause__
             stream.release()
         return found
 
+    def _send_input(self, outgoing: Outgoing, source: int, start: int, stop: int) -> None:
+        rows = _rows(self._step.inputs[source], start, stop, self._step.plan.samples)
+        try:
+            outgoing.send(rows)
+        except UnsendableError as error:
+            raise unsendable_input(self._step, source, error, rows) from error.__cause__
+
     def _send(self, outgoing: Outgoing, output: Batch, start: int, stop: int, own: CallPlan) -> None:
-        outgoing.send(_rows(output, start, stop, own.links.made))
+        rows = _rows(output, start, stop, own.links.made)
+        try:
+            outgoing.send(rows)
+        except UnsendableError as error:
+            raise unsendable_output(self._step, own.links.call, error, rows) from error.__cause__
         if outgoing.overflows and self._look is not None:
             self._look(outgoing.peer, own.links.call)
 
@@ -146,7 +167,7 @@ class RankStep:
             if isinstance(stream, Outgoing) and own is not None:
                 self._send(stream, output, start, stop, own)
             elif isinstance(stream, Outgoing):
-                stream.send(_rows(self._step.inputs[source], start, stop, self._step.plan.samples))
+                self._send_input(stream, source, start, stop)
             else:
                 with suppress(UnsendableError):  # which its reader is told
                     stream.take()
@@ -213,9 +234,7 @@ class RankStep:
             for sources in own.sources:
                 parts.append([self._fragment(source) for source in sources])
         except UnsendableError as error:
-            raise self._unsendable(
-                own.links.call, error, "what it reads cannot be brought to its process"
-            ) from error.__cause__
+            raise unreadable(self._step, own.links.call, error, _HERE) from error.__cause__
         if own.links.slices is not None:
             return [sole[0] for sole in parts]
         return self._step.join(own.links, parts)
@@ -228,12 +247,6 @@ class RankStep:
         if source.is_shared:
             return share(source.stream.take(), 0, source.rows)
         return source.stream.take()
-
-    def _unsendable(self, call: int, error: UnsendableError, what: str) -> OutputError:
-        cause = error.__cause__ or error
-        return OutputError(
-            f"{what}: {say_exception(cause)}", "The cause stands above", **self._step.place(call)
-        )
 
 
 def begin_void(own: RankPlan) -> None:

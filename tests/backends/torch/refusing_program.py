@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -107,6 +108,8 @@ def run_at_once(settings: dict[str, Any]) -> dict[str, Any]:
         options = {**options, "placement": {"a": [0, 1, 5]}}
     elif bad and kind == "device":
         options = {**options, "devices": {"a": ["cpu", "cdua", "cpu"]}}
+    elif kind == "rows":
+        models = {"a": lambda x, y: [threading.Lock() if bad else n for n in x + y]}
     elif bad and kind == "interface":
         options = {**options, "interface": "nothing0"}
 
