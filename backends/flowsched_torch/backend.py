@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from flowsched.backend import Backend, Deployment, Running
 from flowsched.errors import BackendError, FlowschedError, say_known
 from flowsched_torch.devices import Devices, checked_devices
+from flowsched_torch.launched import is_launched, read_launch, read_number
 from flowsched_torch.placing import place_replicas
 
 if TYPE_CHECKING:
@@ -46,8 +47,9 @@ class TorchBackend(Backend):
             Devices that the rank's machine does not have are refused before anything starts.
         start: how ranks come to be: ``"local"``, started by this process; ``"torchrun"``, started by a
             launcher that has set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; ``"group"``, those of the
-            process group that is initialised. None for the one that there is. In the last two, every rank
-            runs the same program.
+            process group that is initialised. None for the one that there is; where some of the launcher's
+            variables are set and others are not, that is refused. In the last two, every rank runs the same
+            program.
         inputs_on: ``"first"``: rank 0 gives the inputs of each step, the others None; ``"all"``: every rank gives
             all of them, and none are sent. Only where every rank runs the same program, as the next two.
         outputs_on: ``"first"``: rank 0 gets the outputs; ``"all"``: every rank does.
@@ -102,16 +104,20 @@ class TorchBackend(Backend):
 
     def refuse(self, error: Exception) -> None:
         """Have the ranks that would start a session together raise ``error``, all of them within seconds."""
-        if self._way() == "local":
-            return
         from flowsched_torch.refusing import PATIENCE, tell_refused
 
         with suppress(FlowschedError):  # nobody is told then, and ``error`` is raised here
-            tell_refused(self._meet(min(self._timeout, PATIENCE)), error)
+            if self._way() != "local":
+                tell_refused(self._meet(min(self._timeout, PATIENCE)), error)
 
     def is_home(self) -> bool:
         """Return whether this is rank 0, or the program that has started the ranks."""
-        return self._way() == "local" or _rank_here() == 0
+        way = self._way()
+        if way == "group":
+            from flowsched_torch.meeting import rank_in_group
+
+            return rank_in_group() == 0
+        return way == "local" or read_launch().rank == 0
 
     def needs_inputs(self) -> bool:
         """Return whether this rank must give the inputs of each step."""
@@ -141,11 +147,9 @@ class TorchBackend(Backend):
         """Return how ranks come to be."""
         if self._given_start is not None:
             return self._given_start
-        distributed = sys.modules.get("torch.distributed")
-        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        if _group_is_initialised():
             return "group"
-        launched = all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
-        return "torchrun" if launched else "local"
+        return "torchrun" if is_launched() else "local"
 
     def _start_together(self, deployment: Deployment) -> Running:
         from flowsched_torch.home_rank import HomeRank
@@ -176,7 +180,7 @@ class TorchBackend(Backend):
                 f"ranks is {self._ranks}, and {meeting.size} run this program. Leave ranks= out, or start as many"
             )
         placement = place_replicas(deployment, meeting.size, self._placement, home=0)
-        local_rank = int(os.environ.get("LOCAL_RANK", meeting.rank))
+        local_rank = read_number("LOCAL_RANK", 0) if os.environ.get("LOCAL_RANK") else meeting.rank
         self._refuse_devices(deployment, placement, [(meeting.rank, local_rank)])
         return Ways(
             placement=placement,
@@ -207,12 +211,9 @@ class TorchBackend(Backend):
         return self._forking
 
 
-def _rank_here() -> int:
-    """Return the rank of this process, where every rank runs the same program."""
+def _group_is_initialised() -> bool:
     distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return int(distributed.get_rank())
-    return int(os.environ.get("RANK", 0))
+    return distributed is not None and distributed.is_available() and distributed.is_initialized()
 
 
 def _checked_choice(name: str, value: Any, choices: Sequence[str | None]) -> Any:

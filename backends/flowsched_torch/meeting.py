@@ -18,6 +18,7 @@ import torch.distributed
 from flowsched.backend import pack_error
 from flowsched.errors import BackendError
 from flowsched_torch.control import Connection, Kind
+from flowsched_torch.launched import read_launch
 from flowsched_torch.refusing import look_for_home, post_home, raise_if_refused
 
 _HELLO = struct.Struct("<64sI?")  # the key, the rank, whether it is the connection for alarms
@@ -47,8 +48,8 @@ class Meeting:
         return replace(self, store=None)
 
 
-def meet_in_group() -> Meeting:
-    """Return the meeting of the ranks of the process group that is initialised; the group is left alone.
+def rank_in_group() -> int:
+    """Return the rank of this process in the process group that is initialised.
 
     Raises:
         BackendError: there is none.
@@ -58,7 +59,16 @@ def meet_in_group() -> Meeting:
             "start='group', and no process group is initialised. Call torch.distributed.init_process_group "
             "first, or leave start= out"
         )
-    rank, size = dist.get_rank(), dist.get_world_size()
+    return int(dist.get_rank())
+
+
+def meet_in_group() -> Meeting:
+    """Return the meeting of the ranks of the process group that is initialised; the group is left alone.
+
+    Raises:
+        BackendError: there is none.
+    """
+    rank, size = rank_in_group(), dist.get_world_size()
     return Meeting(_own_part(dist.distributed_c10d._get_default_store(), rank), rank, size, True)
 
 
@@ -68,7 +78,7 @@ def meet_as_launched(timeout: float) -> Meeting:
     Raises:
         BackendError: the variables that it sets are missing or wrong, or the ranks did not find each other.
     """
-    place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+    place = read_launch().place
     try:
         store, rank, size = next(dist.rendezvous("env://", timeout=_delta(timeout)))
     except (RuntimeError, ValueError) as error:
