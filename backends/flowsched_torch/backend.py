@@ -50,11 +50,14 @@ class TorchBackend(Backend):
             process group that is initialised. None for the one that there is; where some of the launcher's
             variables are set and others are not, that is refused. In the last two, every rank runs the same
             program.
-        inputs_on: ``"first"``: rank 0 gives the inputs of each step, the others None; ``"all"``: every rank gives
-            all of them, and none are sent. Only where every rank runs the same program, as the next two.
-        outputs_on: ``"first"``: rank 0 gets the outputs; ``"all"``: every rank does.
-        interface: the network interface by which the hosts reach each other; None for GLOO_SOCKET_IFNAME, or the
-            one that leads to MASTER_ADDR.
+        inputs_on: which of the ranks that run the same program give the inputs of each step. ``"first"``: rank 0,
+            what the others give is not looked at; ``"all"``: every rank gives all of them, and none are sent. A
+            plain script is the first of one, and all of it: both mean that it gives the inputs, which are sent
+            to the ranks that it has started. With ``start="local"``, ``"all"`` is refused.
+        outputs_on: which of them get the outputs, likewise. ``"first"``: rank 0; ``"all"``: every rank. A plain
+            script gets them either way.
+        interface: the network interface by which hosts that run the same program reach each other; None for
+            GLOO_SOCKET_IFNAME, or the one that leads to MASTER_ADDR.
         grace: seconds that closing waits for workers that a failure or an interruption left in a call; then
             the processes that the backend has started are killed.
         timeout: seconds after which a rank that neither answers nor dies is given up.
@@ -86,6 +89,8 @@ class TorchBackend(Backend):
         )
         self._inputs = _checked_choice("inputs_on", inputs_on, ("first", "all"))
         self._outputs = _checked_choice("outputs_on", outputs_on, ("first", "all"))
+        if start == "local":
+            _refuse_all(inputs_on=inputs_on, outputs_on=outputs_on)
         self._interface = interface
         self._grace = _checked_number("grace", grace, 0)
         self._timeout = _checked_number("timeout", timeout, 1, _LONGEST)
@@ -214,6 +219,16 @@ class TorchBackend(Backend):
 def _group_is_initialised() -> bool:
     distributed = sys.modules.get("torch.distributed")
     return distributed is not None and distributed.is_available() and distributed.is_initialized()
+
+
+def _refuse_all(**where: str) -> None:
+    for name, given in where.items():
+        if given == "all":
+            raise BackendError(
+                f"{name}='all' is for programs that every rank runs, and with start='local' this program alone "
+                f"gives the inputs and gets the outputs. Leave {name}= out, or start= for a program that runs "
+                "under torchrun, too"
+            )
 
 
 def _checked_choice(name: str, value: Any, choices: Sequence[str | None]) -> Any:
