@@ -1,4 +1,4 @@
-"""Which rank takes what of one step, where samples cost differently."""
+"""Which rank takes what of a step, where samples cost differently."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import heapq
 
 import numpy as np
 from numpy.typing import NDArray
+
+_FEW_RANKS = 64  # up to which looking at all of them is faster than a heap
+_MANY_STEPS = 16  # from which on it is
 
 
 def balance(costs: NDArray[np.float64], ranks: int) -> NDArray[np.int64]:
@@ -33,4 +36,26 @@ def balance(costs: NDArray[np.float64], ranks: int) -> NDArray[np.int64]:
         held[rank] += 1
         if held[rank] <= least:
             heapq.heappush(waiting, (cost + float(costs[unit]), rank))
+    return owner
+
+
+def balance_steps(costs: NDArray[np.float64], ranks: int) -> NDArray[np.int64]:
+    """Return (steps, units) the same for many steps at once, whose units all ranks can share equally.
+
+    >>> balance_steps(np.array([[9.0, 1.0, 8.0, 2.0], [1.0, 1.0, 1.0, 3.0]]), 2)
+    array([[0, 0, 1, 1],
+           [1, 1, 0, 0]])
+    """
+    steps, units = costs.shape
+    if steps < _MANY_STEPS or ranks > _FEW_RANKS:
+        return np.array([balance(own, ranks) for own in costs], dtype=np.int64).reshape(steps, units)
+    owner = np.empty((steps, units), dtype=np.int64)
+    loads, held = np.zeros((ranks, steps)), np.zeros((ranks, steps), dtype=np.int64)
+    every = np.arange(steps)
+    for unit in np.argsort(-costs, axis=1, kind="stable").T:
+        rank = loads.argmin(axis=0)
+        owner[every, unit] = rank
+        held[rank, every] += 1
+        full = held[rank, every] == units // ranks
+        loads[rank, every] = np.where(full, np.inf, loads[rank, every] + costs[every, unit])
     return owner

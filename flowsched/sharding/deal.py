@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsched.sharding.balance import balance
+from flowsched.sharding.balance import balance, balance_steps
 from flowsched.sharding.cuts import cut_steps
-from flowsched.sharding.declaration import Mode, Sharding, Tail
+from flowsched.sharding.declaration import Mode, Sharding
 from flowsched.sharding.order import shuffle
 
 Ids = NDArray[np.int64]
+
+_CHUNK = 1 << 16  # samples of all ranks whose batches are made at a time, so that lists of them stay small
 
 
 class Deal:
@@ -33,15 +35,22 @@ class Deal:
 
     def __init__(self, sharding: Sharding, epoch: int = 0, seen: int = 0) -> None:
         self.sharding, self.epoch, self.seen = sharding, epoch, seen
-        self._cuts: list[int] = cut_steps(sharding, seen // sharding.group).tolist()
-        self.steps = len(self._cuts) - 1
+        self._cuts = cut_steps(sharding, seen // sharding.group)
+        self.steps = self._cuts.steps
 
     def batches(self, rank: int) -> int:
         """Return how many batches a rank has."""
         if self.sharding.mode == Mode.EVEN or not self.steps:
             return self.steps
-        ranks = self.sharding.sharers
-        return self.steps - (self._cuts[-1] - self._cuts[-2] <= rank % ranks)
+        ranks, (start, stop) = self.sharding.sharers, self._bounds(self.steps - 1)
+        return self.steps - (stop - start <= rank % ranks)
+
+    def rows(self, rank: int) -> Ids:
+        """Return (batches,) the number of rows of each batch of a rank, those that pad included."""
+        sizes = np.full(self.batches(rank), self._most, dtype=np.int64)
+        for step in range(self._cuts.full, len(sizes)):
+            sizes[step] = len(self._positions(rank, step))
+        return sizes * self.sharding.group
 
     def batch(self, rank: int, step: int) -> Ids:
         """Return (n,) ids of the samples of one batch, repeated ones included."""
@@ -49,23 +58,37 @@ class Deal:
 
     def lists(self, rank: int, begin: int = 0) -> Iterator[list[int]]:
         """Yield the ids of each batch of a rank, from that of step ``begin`` on."""
-        count = self.batches(rank)
-        if (
-            self._order is None
-            and self.sharding.group == 1
-            and self.sharding.tail != Tail.PAD
-            and not self._costs
-        ):
-            for step in range(begin, count):
-                yield list(range(*self._share(rank, step)))
-            return
-        for step in range(begin, count):
+        full, window, most = self._cuts.full, self._cuts.window, self._most
+        if self._order is None and self.sharding.group == 1 and not self._costs:
+            first = self._cuts.begin + rank % self.sharding.sharers * most
+            for start in range(first + begin * window, first + full * window, window):
+                yield list(range(start, start + most))
+        else:
+            steps = max(1, _CHUNK // window)
+            for at in range(begin, full, steps):
+                (positions,) = self._full_positions([rank], at, min(at + steps, full))
+                units = self._take(positions.reshape(-1))
+                yield from self._expand(units).reshape(len(positions), -1).tolist()
+        for step in range(max(begin, full), self.batches(rank)):
             yield self.batch(rank, step).tolist()
 
     def ids(self, rank: int) -> Ids:
         """Return (n,) ids of all samples of a rank in its order, each once: none that comes again to pad."""
-        own = [self.batch(rank, step)[self.real(rank, step)] for step in range(self.batches(rank))]
-        return np.concatenate([np.empty(0, np.int64), *own])
+        return self.ids_of([rank])[0]
+
+    def ids_of(self, ranks: Sequence[int]) -> list[Ids]:
+        """Return :meth:`ids` of each of these ranks, which costs less than asking for one after another."""
+        parts: list[list[Ids]] = [[np.empty(0, np.int64)] for _ in ranks]
+        steps = max(1, _CHUNK // self._cuts.window) if self._costs else max(1, self._cuts.full)
+        for at in range(0, self._cuts.full, steps):
+            found = self._full_positions(ranks, at, min(at + steps, self._cuts.full))
+            for own, positions in zip(parts, found, strict=True):
+                own.append(self._take(positions.reshape(-1)))
+        for own, rank in zip(parts, ranks, strict=True):
+            for step in range(self._cuts.full, self.batches(rank)):
+                positions = self._positions(rank, step)
+                own.append(self._take(positions[positions < self.sharding.units]))
+        return [self._expand(np.concatenate(own)) for own in parts]
 
     def real(self, rank: int, step: int) -> NDArray[np.bool_]:
         """Return (n,) for each row of a batch whether it counts; rows that pad do not."""
@@ -78,32 +101,33 @@ class Deal:
         rows of the step: the number of the batch's rows over their mean number. Rows that pad count nothing, and
         the mean over the batch must leave them out.
         """
-        of_all = min(self._cuts[step + 1], self.sharding.units) - self._cuts[step]
+        start, stop = self._bounds(step)
+        of_all = min(stop, self.sharding.units) - start
         own = int(np.count_nonzero(self._positions(rank, step) < self.sharding.units))
         return own * self.sharding.sharers / of_all
 
     def seen_after(self, steps: int) -> int:
         """Return how many samples of the epoch have been seen when every rank has taken so many batches."""
-        return min(self._cuts[min(steps, self.steps)], self.sharding.units) * self.sharding.group
+        return min(self._cuts.at(steps), self.sharding.units) * self.sharding.group
 
     @property
     def padding(self) -> Ids:
         """(n,) ids of samples that come a second time, to pad."""
         units = self.sharding.units
-        return self._expand(self._take(np.arange(units, max(units, self._cuts[-1]))))
+        return self._expand(self._take(np.arange(units, max(units, self._end))))
 
     @property
     def dropped(self) -> Ids:
         """(n,) ids of samples that are left out of the epoch."""
-        return self._expand(self._take(np.arange(self._cuts[-1], max(self.sharding.units, self._cuts[-1]))))
+        return self._expand(self._take(np.arange(self._end, max(self.sharding.units, self._end))))
 
     @cached_property
     def places(self) -> Ids:
         """(n,) for each sample, by its id, which row it is where the rows of all ranks lie one after another."""
-        if self.sharding.mode == Mode.LOCAL:
-            return np.argsort(self.ids(0), kind="stable")
-        everything = np.concatenate([self.ids(rank) for rank in range(self.sharding.ranks)])
-        return np.argsort(everything, kind="stable")
+        everything = np.concatenate(self.ids_of(range(self.sharding.sharers)))
+        row = np.full(self.sharding.samples, -1, dtype=np.int64)
+        row[everything] = np.arange(len(everything))
+        return row if len(everything) == len(row) else row[row >= 0]
 
     @cached_property
     def _order(self) -> NDArray[np.unsignedinteger] | None:
@@ -118,9 +142,22 @@ class Deal:
             return ()
         return (np.asarray(given.lengths).reshape(given.units, given.group).sum(axis=1),)
 
+    @property
+    def _most(self) -> int:
+        """How many units a rank takes of a full step."""
+        return self.sharding.batch_size // self.sharding.group
+
+    @property
+    def _end(self) -> int:
+        return self._cuts.at(self.steps)
+
+    def _bounds(self, step: int) -> tuple[int, int]:
+        """Return the positions at which a step begins and ends."""
+        return self._cuts.at(step), self._cuts.at(step + 1)
+
     def _share(self, rank: int, step: int) -> tuple[int, int]:
         """Return the positions that a rank takes of a step, where those of all ranks lie one after another."""
-        start, stop = self._cuts[step], self._cuts[step + 1]
+        start, stop = self._bounds(step)
         ranks = self.sharding.sharers
         rank %= ranks
         least, longer = divmod(stop - start, ranks)
@@ -130,10 +167,25 @@ class Deal:
     def _positions(self, rank: int, step: int) -> Ids:
         """Return the positions in the epoch's order that a rank takes of a step."""
         if not self._costs:
-            return np.arange(*self._share(rank, step))
-        positions = np.arange(self._cuts[step], self._cuts[step + 1])
-        own: Ids = positions[balance(self._costs[0][self._take(positions)], self.sharding.ranks) == rank]
-        return own
+            begin, end = self._share(rank, step)
+            return np.arange(begin, end)
+        start, stop = self._bounds(step)
+        positions = np.arange(start, stop)
+        owners = balance(self._costs[0][self._take(positions)], self.sharding.ranks)
+        taken: Ids = positions[owners == rank]
+        return taken
+
+    def _full_positions(self, ranks: Sequence[int], start: int, stop: int) -> list[Ids]:
+        """Return for each of these ranks (steps, units) the positions that it takes of steps that are full."""
+        window, most = self._cuts.window, self._most
+        begins = self._cuts.begin + np.arange(start, stop)[:, None] * window
+        if not self._costs:
+            sharers = self.sharding.sharers
+            return [begins + np.arange(most) + rank % sharers * most for rank in ranks]
+        positions = begins + np.arange(window)
+        costs = self._costs[0][self._take(positions.reshape(-1))].reshape(-1, window)
+        owners = balance_steps(costs, self.sharding.ranks)
+        return [positions[owners == rank].reshape(-1, most) for rank in ranks]
 
     def _take(self, positions: Ids) -> Ids:
         """Return the units at positions; those past the end begin again."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowsched.sharding import Deal, Sharding
@@ -53,6 +53,7 @@ def _unseen(deal: Deal) -> set[int]:
     return {int(unit) * group + at for unit in units for at in range(group)}
 
 
+@settings(deadline=None)
 @given(deals())
 def test_each_sample_that_is_left_goes_to_exactly_one_rank(deal: Deal) -> None:
     dealt = _flat(_all_batches(deal))
@@ -60,6 +61,7 @@ def test_each_sample_that_is_left_goes_to_exactly_one_rank(deal: Deal) -> None:
     assert set(dealt) == _unseen(deal)
 
 
+@settings(deadline=None)
 @given(deals())
 def test_loads_differ_by_at_most_one_group_and_no_batch_is_too_large(deal: Deal) -> None:
     batches = _all_batches(deal)
@@ -68,6 +70,7 @@ def test_loads_differ_by_at_most_one_group_and_no_batch_is_too_large(deal: Deal)
     assert all(len(batch) <= deal.sharding.batch_size for own in batches for batch in own)
 
 
+@settings(deadline=None)
 @given(deals())
 def test_groups_stay_together_in_one_batch(deal: Deal) -> None:
     group = deal.sharding.group
@@ -79,6 +82,7 @@ def test_groups_stay_together_in_one_batch(deal: Deal) -> None:
             ]
 
 
+@settings(deadline=None)
 @given(deals(modes=("exact",)))
 def test_exact_has_no_empty_batch_and_as_few_as_can_be(deal: Deal) -> None:
     given_ = deal.sharding
@@ -89,6 +93,7 @@ def test_exact_has_no_empty_batch_and_as_few_as_can_be(deal: Deal) -> None:
     assert max(map(len, batches)) == -(-left // window) == deal.steps
 
 
+@settings(deadline=None)
 @given(deals(modes=("even",), tails=("cut", "pad", "drop")))
 def test_even_has_the_same_number_of_batches_on_each_rank(deal: Deal) -> None:
     batches = _all_batches(deal)
@@ -98,6 +103,7 @@ def test_even_has_the_same_number_of_batches_on_each_rank(deal: Deal) -> None:
         assert all(batch for own in batches for batch in own)
 
 
+@settings(deadline=None)
 @given(deals(modes=("even",), tails=("cut", "pad", "drop")))
 def test_weights_make_of_the_mean_over_ranks_the_mean_over_rows(deal: Deal) -> None:
     ranks = range(deal.sharding.ranks)
@@ -111,6 +117,7 @@ def test_weights_make_of_the_mean_over_ranks_the_mean_over_rows(deal: Deal) -> N
         assert np.mean(products) == pytest.approx(np.concatenate(rows).mean())
 
 
+@settings(deadline=None)
 @given(deals(modes=("even",), tails=("pad",)))
 def test_padding_fills_every_batch_and_lists_what_comes_again(deal: Deal) -> None:
     dealt = _flat(_all_batches(deal))
@@ -121,6 +128,7 @@ def test_padding_fills_every_batch_and_lists_what_comes_again(deal: Deal) -> Non
     assert sorted(dealt) == sorted([*once, *deal.padding.tolist()])
 
 
+@settings(deadline=None)
 @given(deals(modes=("even",), tails=("drop",)))
 def test_dropping_lists_what_is_left_out(deal: Deal) -> None:
     dealt = _flat(_all_batches(deal))
@@ -129,12 +137,14 @@ def test_dropping_lists_what_is_left_out(deal: Deal) -> None:
     assert len(deal.dropped) < window
 
 
+@settings(deadline=None)
 @given(deals(tails=("cut", "pad", "drop")))
 def test_rows_of_all_ranks_one_after_another_come_back_in_the_order_of_samples(deal: Deal) -> None:
     rows = np.concatenate([deal.ids(rank) for rank in range(deal.sharding.ranks)])
     assert rows[deal.places].tolist() == sorted(rows.tolist())
 
 
+@settings(deadline=None)
 @given(deals(), st.data())
 def test_an_epoch_that_stops_goes_on_with_other_ranks_and_batch_sizes(
     deal: Deal, data: st.DataObject
@@ -157,6 +167,7 @@ def test_an_epoch_that_stops_goes_on_with_other_ranks_and_batch_sizes(
     assert sorted(both) == sorted(_unseen(deal))
 
 
+@settings(deadline=None)
 @given(SAMPLES, st.integers(1, 33), st.integers(1, 7), SEEDS)
 def test_local_keeps_everything_on_each_rank(
     samples: int, batch_size: int, ranks: int, seed: int | None
@@ -168,12 +179,38 @@ def test_local_keeps_everything_on_each_rank(
         assert deal.batches(rank) == -(-samples // batch_size)
 
 
+@settings(deadline=None)
 @given(deals())
 def test_batches_that_are_asked_for_singly_are_those_of_the_list(deal: Deal) -> None:
     for rank in range(deal.sharding.ranks):
         own = [deal.batch(rank, step).tolist() for step in range(deal.batches(rank))]
         assert own == list(deal.lists(rank))
         assert own[1:] == list(deal.lists(rank, begin=1))
+        assert [len(batch) for batch in own] == deal.rows(rank).tolist()
+
+
+@settings(deadline=None)
+@given(deals(tails=("cut", "pad", "drop")))
+def test_the_samples_of_a_rank_are_those_of_its_batches_without_what_pads(deal: Deal) -> None:
+    ranks = range(deal.sharding.ranks)
+    for rank, ids in zip(ranks, deal.ids_of(ranks), strict=True):
+        steps = range(deal.batches(rank))
+        assert ids.tolist() == [
+            sample
+            for step in steps
+            for sample, real in zip(deal.batch(rank, step).tolist(), deal.real(rank, step), strict=True)
+            if real
+        ]
+
+
+def test_many_steps_are_balanced_as_each_would_be_alone() -> None:
+    lengths = np.random.default_rng(2).integers(0, 9, 5_000)
+    deal = Deal(Sharding(5_000, 5, 12, "even", shuffle=True, lengths=lengths))
+    assert deal.steps > 64
+    for rank, ids in enumerate(deal.ids_of(range(5))):
+        batches = [deal.batch(rank, step).tolist() for step in range(deal.steps)]
+        assert batches == list(deal.lists(rank))
+        assert ids.tolist() == [sample for batch in batches for sample in batch]
 
 
 @pytest.mark.parametrize(
