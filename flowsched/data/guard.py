@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from flowsched.errors import FlowschedError
+from flowsched.errors import FlowschedError, Problem
+from flowsched.sharding import ShardingError
 
 _LOADER = "Give it a flowsched.data.ShardedLoader, which accelerator.prepare hands back as it is"
 
@@ -154,6 +155,25 @@ def refuse_second_sharding(asked: object) -> None:
     found = [sharder for frame in _askers(sys._getframe(2)) if (sharder := _find_sharder(frame))]
     if found:
         raise DoubleShardingError(type(asked).__name__, found[-1].name, found[-1].mend)
+
+
+def refuse_batching(asked: object) -> None:
+    """Refuse to be iterated by a ``DataLoader`` that makes batches of what are batches already.
+
+    Raises:
+        ShardingError: it was not given ``batch_size=None``.
+    """
+    caller = sys._getframe(2)
+    if caller.f_globals.get("__name__") != "torch.utils.data._utils.fetch":
+        return
+    if caller.f_locals.get("auto_collation"):
+        problem = Problem(
+            "batched-twice",
+            "batch_size",
+            f"the DataLoader would make batches of the batches of this {type(asked).__name__}",
+            "Give the DataLoader batch_size=None",
+        )
+        raise ShardingError("the loader", [problem])
 
 
 def _askers(frame: FrameType | None) -> Iterator[FrameType]:

@@ -15,7 +15,11 @@ FORMAT = 1
 
 
 def write_state(
-    deal: Deal, batches: int, lengths: str | None = None, fingerprint: str | None = None
+    deal: Deal,
+    batches: int,
+    lengths: str | None = None,
+    fingerprint: str | None = None,
+    counted: bool = True,
 ) -> dict[str, Any]:
     """Return where an epoch stands after so many batches of each rank.
 
@@ -24,6 +28,7 @@ def write_state(
         batches: how many steps have been taken of it; ranks that have fewer batches count the steps of the others.
         lengths: digest of the samples' lengths, where they are known.
         fingerprint: what the user calls the data set.
+        counted: whether it was known beforehand how many samples there are.
 
     Raises:
         ShardingError: more batches than the epoch has, or fewer than none.
@@ -40,14 +45,18 @@ def write_state(
     ended = batches == deal.steps > 0
     return {
         "format": FORMAT,
-        **_describe(given, lengths, fingerprint),
+        **_describe(given, lengths, fingerprint, counted),
         "epoch": int(deal.epoch),
         "seen": int(given.samples if ended else deal.seen_after(batches)),
     }
 
 
 def read_state(
-    state: Mapping[str, Any], sharding: Sharding, lengths: str | None = None, fingerprint: str | None = None
+    state: Mapping[str, Any],
+    sharding: Sharding,
+    lengths: str | None = None,
+    fingerprint: str | None = None,
+    counted: bool = True,
 ) -> tuple[int, int]:
     """Return the epoch of a state and how many samples of it have been seen.
 
@@ -56,7 +65,7 @@ def read_state(
     Raises:
         ShardingError: a state that was written for other samples or another order, with both values; or none.
     """
-    problems = list(_find_problems(state, _describe(sharding, lengths, fingerprint)))
+    problems = list(_find_problems(state, _describe(sharding, lengths, fingerprint, counted)))
     if problems:
         raise ShardingError("the state of an epoch", problems)
     return state["epoch"], state["seen"]
@@ -81,10 +90,12 @@ def check_epoch(epoch: int) -> int:
     return int(epoch)
 
 
-def _describe(sharding: Sharding, lengths: str | None, fingerprint: str | None) -> dict[str, Any]:
+def _describe(
+    sharding: Sharding, lengths: str | None, fingerprint: str | None, counted: bool
+) -> dict[str, Any]:
     """Return all that must be as it was for a position in an epoch to mean the same samples."""
     return {
-        "samples": int(sharding.samples),
+        "samples": int(sharding.samples) if counted else None,
         "group": int(sharding.group),
         "shuffle": bool(sharding.shuffle),
         "seed": int(sharding.seed),
