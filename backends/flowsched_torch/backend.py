@@ -60,7 +60,12 @@ class TorchBackend(Backend):
             GLOO_SOCKET_IFNAME, or the one that leads to MASTER_ADDR.
         grace: seconds that closing waits for workers that a failure or an interruption left in a call; then
             the processes that the backend has started are killed.
-        timeout: seconds after which a rank that neither answers nor dies is given up.
+        timeout: seconds after which a rank is given up whose process neither answers nor dies, and in which ranks
+            that run the same program must have come to start the session. Constructors and calls may take as long
+            as they do, since a rank answers meanwhile.
+        build_timeout: seconds in which the constructors of all replicas must have returned; None for as long as
+            they take. The error names those that have not. A rank that the backend has started is then ended; one
+            that runs your program ends when its constructor returns.
 
     Raises:
         BackendError: an option is not one of these.
@@ -80,6 +85,7 @@ class TorchBackend(Backend):
         interface: str | None = None,
         grace: float = 0.25,
         timeout: float = 300.0,
+        build_timeout: float | None = None,
     ) -> None:
         self._ranks = None if ranks is None else _checked_number("ranks", ranks, 1, whole=True)
         self._placement = placement
@@ -94,6 +100,9 @@ class TorchBackend(Backend):
         self._interface = interface
         self._grace = _checked_number("grace", grace, 0)
         self._timeout = _checked_number("timeout", timeout, 1, _LONGEST)
+        if build_timeout is not None:
+            _checked_number("build_timeout", build_timeout, 0, _LONGEST)
+        self._build_timeout = build_timeout
         self._forking: Forking | None = None
 
     def start(self, deployment: Deployment) -> Running:
@@ -105,7 +114,9 @@ class TorchBackend(Backend):
         forking = self._fork_from()
         from flowsched_torch.local import LocalRanks
 
-        return LocalRanks(deployment, placement, self._devices, forking, self._grace, self._timeout)
+        return LocalRanks(
+            deployment, placement, self._devices, forking, self._grace, self._timeout, self._build_timeout
+        )
 
     def refuse(self, error: Exception) -> None:
         """Have the ranks that would start a session together raise ``error``, all of them within seconds."""
@@ -195,6 +206,7 @@ class TorchBackend(Backend):
             outputs=self._outputs,
             host=own_address(self._interface) if meeting.rank == 0 else "",
             timeout=self._timeout,
+            build_timeout=self._build_timeout,
         )
 
     def _refuse_devices(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pickle
 
 from flowsched.backend import Deployment, Outputs, Running, Step
-from flowsched.events import CallEnded, Event
+from flowsched.events import CallEnded, Event, ReplicaBuilt
 from flowsched_torch.agreeing import Decision, HomeAgreement
+from flowsched_torch.building import Building
 from flowsched_torch.control import Frame, Kind
 from flowsched_torch.hub import Hub
 from flowsched_torch.meeting import Meeting, connect_all
@@ -24,13 +25,21 @@ class HomeRank(Together):
         super().__init__(deployment, meeting, ways)
         self._seen = SeenByPlan()
         self._ended: InOrder | None = None
+        self._building = Building(
+            ways.placement,
+            deployment.replicas,
+            ways.build_timeout,
+            lambda: self._watch.fail(self._building.error()),
+        )
         orders, alarms = connect_all(meeting, ways.host, self._described(), ways.timeout)
         self._hub = Hub(orders, alarms, ways.timeout)
         self._watch: HomeWatch = HomeWatch(self._hub, self._lost, self._cut, self._hear_event)
         self._agreement = HomeAgreement(self._hub, self._watch, meeting.size - 1)
+        self._building.begin()
         try:
             self._build()
             self._hear(Kind.READY)
+            self._building.end()
             self._hub.order(Kind.JOIN)
             self._join(ways.host)
             self._hear(Kind.JOINED)
@@ -38,6 +47,7 @@ class HomeRank(Together):
             self._hub.order(Kind.DONE)
         except BaseException as error:  # noqa: BLE001 - it is raised, or what caused it is
             self._teller.end()
+            self._building.end()
             try:
                 self._raise_cause(error)
             finally:
@@ -88,6 +98,8 @@ class HomeRank(Together):
         self._tell(pickle.loads(frame.payload))
 
     def _tell(self, event: Event) -> None:
+        if isinstance(event, ReplicaBuilt):
+            self._building.note(event)
         if isinstance(event, CallEnded) and self._ended is not None:
             self._ended.hear(event)
         else:

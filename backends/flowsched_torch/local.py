@@ -20,6 +20,7 @@ from flowsched.backend import Deployment, Outputs, Running, Step, pack_object, u
 from flowsched.errors import ReplicaLostError, SessionError
 from flowsched.programs import Placement
 from flowsched_torch.board import Board
+from flowsched_torch.building import Building
 from flowsched_torch.control import Connection, Frame, Kind
 from flowsched_torch.devices import Devices
 from flowsched_torch.forking import Forking, say_status
@@ -50,6 +51,7 @@ class LocalRanks(Running):
         forking: what ranks are forked from.
         grace: seconds that closing waits for workers that a failure or an interruption left in a call.
         timeout: seconds after which a rank that neither answers nor dies is given up.
+        build_timeout: seconds in which all replicas must be built; None for as long as that takes.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class LocalRanks(Running):
         forking: Forking,
         grace: float,
         timeout: float,
+        build_timeout: float | None = None,
     ) -> None:
         self._deployment, self._placement = deployment, placement
         self._forking, self._grace, self._timeout = forking, grace, timeout
@@ -84,6 +87,8 @@ class LocalRanks(Running):
         self._hub = Hub(orders, alarms, timeout, counted)
         self._teller = Teller(deployment.observer, self._hub.wake)
         self._forgotten = weakref.finalize(self, _abandon, self._hub, self._board)
+        self._is_late = False
+        self._building = Building(placement, deployment.replicas, build_timeout, self._end_building)
         try:
             with self._explained():
                 self._start(devices, [(order[1], alarm[1]) for order, alarm in ends])
@@ -92,6 +97,8 @@ class LocalRanks(Running):
             self._teller.end()
             self.close()
             raise
+        finally:
+            self._building.end()
         self._idle = True
 
     def run(self, step: Step) -> Outputs:
@@ -146,12 +153,14 @@ class LocalRanks(Running):
             shared = self._board.file, self._counting
             files = [(order.fileno(), alarm.fileno(), *shared) for order, alarm in ends]
             self._pids = self._forking.fork(pickle.dumps(around), files)
+            self._building.begin()
         finally:
             os.close(self._counting)
             for end in ends:
                 for side in end:
                     side.close()
         self._wait_for(Kind.READY)
+        self._building.end()
         with tempfile.TemporaryDirectory(prefix="flowsched-") as folder:
             meeting, size = str(Path(folder) / "meeting"), self._placement.processes
             self._hub.order(Kind.JOIN, 0, meeting.encode())
@@ -159,6 +168,10 @@ class LocalRanks(Running):
             mesh = Mesh(store.FileStore(meeting, size), self._home, size, host="127.0.0.1")
             self._plans, self._mesh = Plans(self._placement, self._home, mesh), mesh
             self._wait_for(Kind.JOINED)
+
+    def _end_building(self) -> None:
+        self._is_late = True
+        self._hub.wake()
 
     def _run(self, step: Step) -> Outputs:
         number = self._know(step)
@@ -243,6 +256,8 @@ class LocalRanks(Running):
                     take(rank, frame)
                 self._teller.raise_if_any()
                 self._raise_if_closed()
+                if self._is_late:
+                    raise self._building.error()
             for rank, frame in self._hub.rest():  # what was said before, on other connections
                 take(rank, frame)
         except GoneError as gone:
@@ -254,7 +269,9 @@ class LocalRanks(Running):
         if frame.kind is Kind.SEEN:
             self._seen.hear(frame.number, rank, frame.payload)
         elif frame.kind is Kind.BUILT:
-            self._teller.tell(pickle.loads(frame.payload))
+            event = pickle.loads(frame.payload)
+            self._building.note(event)
+            self._teller.tell(event)
         elif frame.kind is Kind.EVENT and ended is not None:
             ended.hear(pickle.loads(frame.payload))
         elif frame.kind is Kind.LOOK and running is not None:

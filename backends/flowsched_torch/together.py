@@ -42,6 +42,7 @@ class Ways:
         inputs, outputs: whether rank 0 alone holds them or all ranks.
         host: at home, the address of this machine that the others reach.
         timeout: seconds after which a rank that neither answers nor dies is given up.
+        build_timeout: seconds in which all replicas must be built; None for as long as that takes.
     """
 
     placement: Placement
@@ -51,6 +52,7 @@ class Ways:
     outputs: Where
     host: str
     timeout: float
+    build_timeout: float | None
 
 
 class Together(Running):

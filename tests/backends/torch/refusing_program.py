@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,19 @@ MODELS: dict[str, Any] = {"a": lambda x, y: x + y}
 
 class WatchError(RuntimeError):
     """What an observer raises."""
+
+
+class Built:
+    """Takes a minute to be built, or dies of it."""
+
+    def __init__(self, settings: dict[str, Any], context: fs.ReplicaContext) -> None:
+        if context.replica == settings.get("dies"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if context.replica == settings.get("slow"):
+            time.sleep(60.0)
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        return x + y
 
 
 def good(samples: int) -> dict[str, Any]:
@@ -97,7 +112,7 @@ def run_at_once(settings: dict[str, Any]) -> dict[str, Any]:
     """Run one step by fs.run, whose inputs, models or placement are bad."""
     if RANK in settings.get("late", []):
         time.sleep(LATE)
-    options, bad = settings.get("options", {}), RANK in settings["at"]
+    options, bad = settings.get("options", {}), RANK in settings.get("at", [])
     inputs: Any = good(6) if RANK == 0 or options.get("inputs_on") == "all" else None
     models, kind = MODELS, settings["kind"]
     if bad and kind == "inputs":
@@ -108,6 +123,8 @@ def run_at_once(settings: dict[str, Any]) -> dict[str, Any]:
         options = {**options, "placement": {"a": [0, 1, 5]}}
     elif bad and kind == "device":
         options = {**options, "devices": {"a": ["cpu", "cdua", "cpu"]}}
+    elif kind == "build":
+        models = {"a": partial(Built, settings)}
     elif kind == "rows":
         models = {"a": lambda x, y: [threading.Lock() if bad else n for n in x + y]}
     elif bad and kind == "interface":
