@@ -27,12 +27,17 @@ def parse_options(
     options = parser.parse_args(argv)
     if min(options.prompts, options.answers) < 1:
         parser.error("--prompts and --answers must be at least 1")
+    check_output(parser, options.output)
+    return options
+
+
+def check_output(parser: argparse.ArgumentParser, output: Path) -> None:
+    """End the program with one sentence if writing to ``output`` would fail in the end."""
     try:
-        _refuse_unwritable(options.output)
+        _refuse_unwritable(output)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        parser.exit(2, f"--output {options.output} cannot be written: {why}\n")
-    return options
+        parser.exit(2, f"--output {output} cannot be written: {why}\n")
 
 
 def _refuse_unwritable(output: Path) -> None:
