@@ -1,4 +1,4 @@
-"""The two jobs that peers are given, and workers that idle, sleep or tell what they were called with.
+"""The jobs that peers are given, and workers that idle, sleep or tell what they were called with.
 
 Rows are floats: the first says what calls are to do, the second is the sample's number. A worker appends what it
 tells to a file of its own, so that nothing but rows has to come back from a peer.
@@ -55,15 +55,15 @@ class Job:
         return tuple(self.graph.outputs)
 
 
-def chain_graph() -> fs.Graph:
+def chain_graph(batch_size: int | None) -> fs.Graph:
     """Return a chain of 3, 4 and 2 replicas."""
     return fs.Graph(
         "chain",
         sources=["prompts"],
         nodes=[
-            fs.Node("generate", inputs=["prompts"], replicas=3, batch_size=32),
-            fs.Node("score", inputs=["generate"], replicas=4, batch_size=32),
-            fs.Node("pack", inputs=["score"], replicas=2, batch_size=32),
+            fs.Node("generate", inputs=["prompts"], replicas=3, batch_size=batch_size),
+            fs.Node("score", inputs=["generate"], replicas=4, batch_size=batch_size),
+            fs.Node("pack", inputs=["score"], replicas=2, batch_size=batch_size),
         ],
     )
 
@@ -71,11 +71,17 @@ def chain_graph() -> fs.Graph:
 SEED = Job("the seed's graph, 16 samples", seed_graph(), 16, COSTS)
 CHAIN = Job(
     "a chain of 3, 4 and 2 replicas in batches of 32, 1,000 samples",
-    chain_graph(),
+    chain_graph(32),
     1_000,
     {"generate": (0.002, 0.0009), "score": (0.002, 0.0012), "pack": (0.002, 0.0006)},
 )
-JOBS = {"seed": SEED, "chain": CHAIN}
+WHOLE = Job(
+    "the same chain, one call of each replica with its whole part",
+    chain_graph(None),
+    CHAIN.samples,
+    CHAIN.costs,
+)
+JOBS = {"seed": SEED, "chain": CHAIN, "whole": WHOLE}
 
 
 class Worker:

@@ -27,7 +27,10 @@ class NodeWorker(VerlWorker):  # type: ignore[misc]
         """Call the model of a node on this worker's part, in batches of at most its batch size."""
         node = batch.meta_info["node"]
         columns = list(
-            zip(*(column.split(self._sizes[node]) for column in batch.batch.values()), strict=True)
+            zip(
+                *(column.split(self._sizes[node] or len(column)) for column in batch.batch.values()),
+                strict=True,
+            )
         )
         made = torch.cat([self._workers[node](*parts) for parts in columns])
         return DataProto.from_dict({"rows": made})

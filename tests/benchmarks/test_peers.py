@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.peers.flowsched_sides import bring_flowsched
-from benchmarks.peers.jobs import CHAIN, IDLE, JOBS, SEED, TOLD, Worker
+from benchmarks.peers.jobs import IDLE, JOBS, SEED, TOLD, Worker
 from benchmarks.peers.side import Run, bring_steps
 from benchmarks.peers.told import read_told
 
@@ -45,16 +45,21 @@ def test_a_worker_that_idles_returns_what_it_is_given_and_tells_nothing(tmp_path
     assert not list(tmp_path.iterdir())
 
 
+LARGEST = {
+    "seed": {node.name: node.batch_size for node in SEED.graph},
+    "chain": {"generate": 31, "score": 32, "pack": 32},
+    "whole": {"generate": 334, "score": 250, "pack": 500},
+}
+
+
 @pytest.mark.parametrize("job", JOBS)
 def test_flowsched_leaves_no_replica_idle_and_loses_and_repeats_nothing(job: str, tmp_path: Path) -> None:
     with bring_steps(_threads, job, str(tmp_path)) as steps:
         steps["told"]()
     told = read_told(JOBS[job], tmp_path)
     assert (told.idle, told.lost, told.repeated) == (0, 0, 0)
-    assert told.calls == {"seed": 28, "chain": 97}[job]
-    assert told.largest == {node.name: node.batch_size for node in JOBS[job].graph} | (
-        {"generate": 31} if JOBS[job] is CHAIN else {}
-    )
+    assert told.calls == {"seed": 28, "chain": 97, "whole": 9}[job]
+    assert told.largest == LARGEST[job]
 
 
 def _threads(job: str, folder: str) -> AbstractContextManager[Run]:
