@@ -1,8 +1,19 @@
 """Loaders that give each process its own samples, exactly, whatever launches the processes."""
 
+from flowsched.data.averaging import MeanError, weighted_mean
+from flowsched.data.gathering import GatherError, gather
 from flowsched.data.guard import DoubleShardingError
 from flowsched.data.loader import ShardedLoader
 from flowsched.data.sampler import ShardedBatchSampler
 from flowsched.data.stream import ShardedDataset
 
-__all__ = ["DoubleShardingError", "ShardedBatchSampler", "ShardedDataset", "ShardedLoader"]
+__all__ = [
+    "DoubleShardingError",
+    "GatherError",
+    "MeanError",
+    "ShardedBatchSampler",
+    "ShardedDataset",
+    "ShardedLoader",
+    "gather",
+    "weighted_mean",
+]

@@ -1,0 +1,170 @@
+"""Rows that ranks have made of their samples, all of them in the order of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch.distributed as dist
+
+from flowsched.batch import Batch, count_rows
+from flowsched.batch.columns import Path
+from flowsched.data import ordering
+from flowsched.data.agreeing import (
+    Padding,
+    Told,
+    find_conflicts,
+    find_misfits,
+    find_reference,
+    padding_of,
+)
+from flowsched.data.packing import Column, Packed, pack
+from flowsched.data.peers import Peers
+from flowsched.data.receiving import Receiver, Senders
+from flowsched.errors import Problem, ProblemsError, say_exception
+from flowsched.sharding import Deal
+
+
+class GatherError(ProblemsError):
+    """Rows of ranks that do not fit together, or a rank that cannot send its own. Raised on all ranks alike."""
+
+    code = "gather"
+
+
+def gather(
+    rows: Batch,
+    loader: Any = None,
+    *,
+    process_group: dist.ProcessGroup | None = None,
+    to: int | None = None,
+    padding: Padding = None,
+) -> Batch:
+    """Return the rows of all ranks, each once, in the order of the input.
+
+    All ranks of the group call it once, after the loop: ranks may have different numbers of batches. Before any row
+    is sent, all ranks know what each has, so that what does not fit is refused on all of them, and nobody waits.
+
+    Args:
+        rows: what this rank has made, one row for each sample of its batches so far, in the order in which they
+            came, those that pad included: a tensor, a numpy array, a list (of strings, of tensors of any length, of
+            anything that pickles), or a dict of these. None or an empty list where it has none.
+        loader: whose batches they were: a :class:`ShardedLoader`, a ``DataLoader`` over a
+            :class:`ShardedBatchSampler`, or anything with a ``deal``. Rows that pad are left out. Where samples are
+            each rank's own (mode "local"), or without a loader, rows come rank after rank.
+        process_group: whose ranks take part; by default all processes.
+        to: the only rank of the group that gets the rows; others get None.
+        padding: fills rows of tensors and arrays on the right where they are longer on another rank; a number, or a
+            dict of numbers by dotted path of the column. A list of tensors stays as it is.
+
+    Returns:
+        The same kind of thing as ``rows``, without gradients. Tensors are on the device of this rank's own.
+
+    Raises:
+        GatherError: a number of rows other than dealt; other columns, kinds, dtypes, or shapes of rows than on
+            another rank; rows that cannot be sent, of which the rank that has them raises the cause.
+        ShardingError: this process is not in the group, or has none although others were started.
+
+    >>> import torch
+    >>> from flowsched.data import ShardedBatchSampler
+    >>> batches = ShardedBatchSampler(5, 2, shuffle=True, rank=0, ranks=1)
+    >>> gather(torch.tensor([10 * sample for batch in batches for sample in batch]), batches)
+    tensor([ 0, 10, 20, 30, 40])
+    """
+    peers = Peers(process_group)
+    told, packed, deal, cause = _prepare(rows, loader, peers, to, padding)
+    everyone = peers.tell(told)
+    problems = _find_problems(everyone, deal)
+    if problems:
+        raise GatherError("gather", problems) from cause
+    counts, places = ordering.place(deal, [one.rows for one in everyone])
+    reference = everyone[find_reference(everyone)]
+    found: Any = None
+    for path, column in reference.columns.items():
+        columns = {rank: one.columns[path] for rank, one in enumerate(everyone) if one.rows}
+        travel = peers.device_for(column.device)
+        own = packed[path] if told.rows else Packed(column)
+        home = own.parts[-1].device if own.parts else travel
+        senders = Senders(column, columns, counts, places, travel, home)
+        got = _exchange(peers, own, senders, to, padding_of(column, padding))
+        found = got if not path else _insert(found or {}, path, got)
+    return found if to in (None, peers.rank) else None
+
+
+def _prepare(
+    rows: Batch, loader: Any, peers: Peers, to: int | None, padding: Padding
+) -> tuple[Told, Mapping[Path, Packed], Deal | None, BaseException | None]:
+    """Return what this rank tells and sends; what goes wrong is told, too, or others would wait for it."""
+    try:
+        deal = None if loader is None else ordering.find_deal(loader)
+        count = count_rows(rows) or 0
+        problems = [*_check_arguments(to, peers, deal, padding), *ordering.check_own(deal, peers.rank, count)]
+        if problems:
+            raise GatherError("gather", problems)
+        packed = pack(rows, ordering.keep_own(deal, peers.rank, count))
+    except ProblemsError as error:
+        return Told(problems=error.problems), {}, None, error.__cause__
+    except Exception as error:  # noqa: BLE001 - rows may refuse in any way, and other ranks wait
+        problem = Problem(
+            "unsendable", f"rank {peers.rank}", say_exception(error), "Give rows that this rank can send"
+        )
+        return Told(problems=(problem,)), {}, None, error
+    columns = {path: one.column for path, one in packed.items()}
+    if isinstance(padding, Mapping):
+        padding = dict(sorted(padding.items()))
+    told = Told(count, columns, ordering.describe(deal), to, padding)
+    return told, packed, deal, None
+
+
+def _check_arguments(to: Any, peers: Peers, deal: Deal | None, padding: Any) -> Iterator[Problem]:
+    if to is not None and (isinstance(to, bool) or not isinstance(to, int) or not 0 <= to < peers.size):
+        said = f"{to!r} is no rank of the group, which has {peers.size}"
+        yield Problem("no-such-rank", "to", said, f"Give 0 to {peers.size - 1}")
+    if deal is not None and deal.sharding.ranks != peers.size:
+        said = f"it deals to {deal.sharding.ranks} ranks, and the process group has {peers.size}"
+        mend = "Give the same process_group to the loader and here"
+        yield Problem("other-ranks", "loader", said, mend)
+    for value in padding.values() if isinstance(padding, Mapping) else (padding,):
+        if value is not None and not isinstance(value, (bool, int, float)):
+            mend = "Give a number, or a dict of numbers by column"
+            yield Problem("bad-padding", "padding", f"{value!r} is no number", mend)
+
+
+def _find_problems(everyone: Sequence[Told], deal: Deal | None) -> list[Problem]:
+    """Return what is wrong, the same on all ranks."""
+    # Problems of one rank come first: what it tells besides means nothing.
+    problems = list(dict.fromkeys(problem for told in everyone for problem in told.problems))
+    problems = problems or list(find_conflicts(everyone))
+    if not problems and deal is not None and deal.sharding.mode != "local":
+        problems = list(ordering.find_wrong_rows(deal, [told.rows for told in everyone]))
+    return problems or list(find_misfits(everyone))
+
+
+def _exchange(
+    peers: Peers, own: Packed, senders: Senders, to: int | None, padding: float | int | bool | None
+) -> Any:
+    """Return one column of all rows, or None where it goes to another rank."""
+    parts = [part.to(senders.travel) for part in own.parts]
+    if to is not None and peers.rank != to:
+        for _ in peers.exchange(parts, [to], {}):
+            pass
+        return None
+    receiver = Receiver(senders, padding)
+    others = [rank for rank in senders.columns if rank != peers.rank]
+    buffers = {rank: receiver.buffers(rank) for rank in others}
+    targets = range(peers.size) if to is None else ()
+    for rank in peers.exchange(parts, targets, buffers):
+        if rank == peers.rank:
+            if rank in senders.columns:
+                receiver.put(rank, parts)
+        elif not receiver.is_there(rank):
+            receiver.put(rank, buffers[rank])
+    return receiver.result
+
+
+def _insert(batch: dict[str, Any], path: Path, column: Column | Any) -> dict[str, Any]:
+    """Put a column where its path says, and return the batch."""
+    inner = batch
+    for key in path[:-1]:
+        inner = inner.setdefault(key, {})
+    inner[path[-1]] = column
+    return batch
