@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -69,8 +68,8 @@ def run_command(
     The file appears whole or not at all. JSON has no NaN and no infinity: rows with one are refused, and .npz
     keeps them.
 
-    With --json: {"graph", "backend", "samples", "calls", "seconds", "outputs": {name: {"rows", "columns"}},
-    "saved": path or null}.
+    With --json: {"graph", "backend", "samples", "calls", "replicas", "start_seconds": until the step began,
+    "seconds": of the step, "outputs": {name: {"rows", "columns"}}, "saved": path or null}.
     """
     from flowsched.address import Job, importable, load_job
     from flowsched.backend import make_backend
@@ -80,6 +79,7 @@ def run_command(
     from flowsched.cli.progress import make_progress
     from flowsched.cli.results import save_results
     from flowsched.cli.settings import apply_settings
+    from flowsched.cli.timing import Timing
     from flowsched.plan.files import is_plan_file
     from flowsched.planner import compile_plan
     from flowsched.session import run
@@ -98,8 +98,8 @@ def run_command(
         if saved is not None:
             refuse_other_samples(saved, count, graph)
         plan = compile_plan(declared, count) if saved is None else saved
-        began = time.perf_counter()
         with make_progress() if made.is_home() else nullcontext() as progress:
+            timing = None if progress is None else Timing(progress)
             outputs = run(
                 plan,
                 bound,
@@ -107,10 +107,9 @@ def run_command(
                 backend=made,
                 seed=seed,
                 max_in_flight=max_in_flight,
-                observer=progress,
+                observer=timing,
             )
-    seconds = time.perf_counter() - began
-    if not made.is_home():
+    if timing is None:
         return
     if output is not None:
         save_results(outputs, plan, output)
@@ -119,14 +118,16 @@ def run_command(
         "backend": backend,
         "samples": count,
         "calls": plan.table.calls,
-        "seconds": round(seconds, 6),
+        "replicas": timing.replicas,
+        "start_seconds": round(timing.start_seconds, 6),
+        "seconds": round(timing.run_seconds, 6),
         "outputs": {name: _describe(batch) for name, batch in outputs.items()},
         "saved": None if output is None else str(output),
     }
     if as_json:
         print_json(found)
     else:
-        _print_summary(found)
+        _print_summary(found, timing)
 
 
 def _check_output(output: Path | None) -> None:
@@ -147,12 +148,9 @@ def _describe(batch: Any) -> dict[str, Any]:
     return {"rows": count_rows(batch) or 0, "columns": columns}
 
 
-def _print_summary(found: Mapping[str, Any]) -> None:
+def _print_summary(found: Mapping[str, Any], timing: object) -> None:
     rows = [(name, said["rows"], ", ".join(said["columns"])) for name, said in found["outputs"].items()]
     print_table(["output", "rows", "columns"], rows)
-    print_text(
-        f"{found['samples']:,} samples, {found['calls']:,} calls, "
-        f"{found['seconds']:.3f} s on {found['backend']}"
-    )
+    print_text(f"{found['samples']:,} samples, {found['calls']:,} calls on {found['backend']}: {timing}")
     if found["saved"]:
         print_text(f"saved to {found['saved']}")

@@ -26,13 +26,14 @@ def test_run_prints_a_summary_on_stdout_and_progress_on_stderr(cli: Cli) -> None
         ["policy", "10", "answer"],
         ["reward", "10", "length"],
     ]
-    assert ended.out.splitlines()[3].startswith("5 samples, 8 calls, ")
+    assert ended.out.splitlines()[3].startswith("5 samples, 8 calls on threads: started 5 replicas in ")
     assert set(ended.err.splitlines()) == {"policy 2/2 calls, 5/5 rows", "reward 6/6 calls, 10/10 rows"}
 
 
 def test_run_in_json_has_its_documented_shape(cli: Cli) -> None:
     found = cli("run", "job.py", "--json").json
-    assert list(found) == ["graph", "backend", "samples", "calls", "seconds", "outputs", "saved"]
+    times = ["replicas", "start_seconds", "seconds"]
+    assert list(found) == ["graph", "backend", "samples", "calls", *times, "outputs", "saved"]
     assert found["outputs"] == {
         "policy": {"rows": 10, "columns": ["answer"]},
         "reward": {"rows": 10, "columns": ["length"]},
