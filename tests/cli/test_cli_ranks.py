@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Cli
+from tests.cli.command_line import JOB, Cli
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -25,7 +26,7 @@ def run_module(folder: Path, line: str) -> tuple[str, str]:
 def test_ranks_are_started_for_a_job_and_write_what_threads_write(cli: Cli, folder: Path) -> None:
     cli("run", "job.py", "--output", "threads.jsonl")
     out, _ = run_module(folder, "flowsched run job.py --backend torch --ranks 2 --output torch.jsonl")
-    assert "s on torch" in out
+    assert "8 calls on torch: started 5 replicas in " in out
     assert (folder / "torch.jsonl").read_bytes() == (folder / "threads.jsonl").read_bytes()
 
 
@@ -36,6 +37,19 @@ def test_under_torchrun_rank_0_alone_reports_and_saves(cli: Cli, folder: Path) -
     assert json.loads(out)["outputs"]["reward"]["rows"] == 10
     assert errors.count("reward 6/6 calls") == 1
     assert (folder / "ranks.json").read_bytes() == (folder / "threads.json").read_bytes()
+
+
+def test_a_worker_that_raises_on_a_rank_is_shown_with_its_line_in_the_job(folder: Path) -> None:
+    command = [sys.executable, "-m", "flowsched", "run", "job.py", "--backend", "torch"]
+    done = subprocess.run(
+        [*command, "--data", "job.py:bad_data"], cwd=folder, capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 1, done.stderr
+    line = JOB.splitlines().index('        raise ValueError("a bad answer")') + 1
+    assert re.search(
+        rf'File ".*job\.py", line {line}, in reward\n +raise ValueError\("a bad answer"\)', done.stderr
+    )
+    assert "node 'reward', replica " in done.stderr
 
 
 def test_calibrate_measures_ranks(folder: Path) -> None:
