@@ -172,7 +172,7 @@ class ShardedDataset(IterableDataset[Any]):
         return Deal(replace(self.sharding, samples=samples), progress.epoch, progress.start)
 
     def _dealt(self, deal: Deal) -> Iterator[tuple[Deal, int, Any]]:
-        """Yield each step of this rank, of data whose length is known: a deal, its step, and what its ids are of."""
+        """Yield each step of this rank, where the length is known: a deal, its step, what its ids are of."""
         for step in range(deal.batches(self.rank)):
             yield deal, step, self.data
 
