@@ -50,13 +50,13 @@ def evaluate(policy: Policy, judge: Judge, loader: ShardedLoader, seed: int, ste
     for prompts in loader:
         for sample, prompt in zip(loader.ids.tolist(), prompts, strict=True):
             answers.append(policy.answer(prompt, default_rng([seed, 0, sample])).text)
-    rewards = torch.tensor([judge(answer) for answer in answers], dtype=torch.float64)
+    rewards = [judge(answer) for answer in answers]
     return Evaluation(
         step,
         answers=gather(answers, loader),
-        rewards=gather(rewards, loader).tolist(),
+        rewards=gather(rewards, loader),
         counts=gather([len(answers)]),
-        mean=float(weighted_mean(rewards)),
+        mean=weighted_mean(rewards),
     )
 
 
@@ -79,9 +79,8 @@ def roll_out(
         with torch.no_grad():
             logprobs = policy.logprobs(prompt, answer.tokens)
         rollouts.append(Rollout(sample, prompt, answer.tokens, logprobs, judge(answer.text)))
-    rewards = torch.tensor([one.reward for one in rollouts], dtype=torch.float64)
-    mean = float(weighted_mean(rewards))
-    spread = float(weighted_mean((rewards - mean) ** 2)) ** 0.5
+    mean = weighted_mean([one.reward for one in rollouts])
+    spread = weighted_mean([(one.reward - mean) ** 2 for one in rollouts]) ** 0.5
     return [one.compared_with(mean, spread) for one in rollouts]
 
 
@@ -104,7 +103,7 @@ def describe_round(number: int, rollouts: Sequence[Rollout], batches: Sequence[i
     """What all ranks learn from in a round, in words."""
     answers = describe_counts(gather([len(rollouts)]))
     prompts = len(set(gather([rollout.sample for rollout in rollouts])))
-    mean = float(weighted_mean(torch.tensor([rollout.reward for rollout in rollouts], dtype=torch.float64)))
+    mean = weighted_mean([rollout.reward for rollout in rollouts])
     return (
         f"round {number}: answers {answers}, to {prompts} prompts; mean reward {mean:+.6f}; "
         f"batches per rank {' '.join(map(str, batches))}"
