@@ -12,20 +12,20 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch.distributed as dist
 
 from flowsched.backend import Deployment, Outputs, Running, Step, pack_object, unpack_error
-from flowsched.errors import ReplicaLostError, SessionError
+from flowsched.errors import SessionError
 from flowsched.programs import Placement
 from flowsched_torch.board import Board
 from flowsched_torch.building import Building
 from flowsched_torch.control import Connection, Frame, Kind
 from flowsched_torch.devices import Devices
-from flowsched_torch.forking import Forking, say_status
+from flowsched_torch.forking import Forking
 from flowsched_torch.hub import GoneError, Hub, SilentError
-from flowsched_torch.losses import SEE_WHY, lost_replica, served_replicas
+from flowsched_torch.local_losses import LocalLosses
 from flowsched_torch.mesh import Mesh
 from flowsched_torch.plans import PlanNumbers, Plans
 from flowsched_torch.schedule import RankPlan
@@ -35,7 +35,6 @@ from flowsched_torch.steps import RankStep, begin_void, end_void
 from flowsched_torch.telling import InOrder, Teller
 
 _PATIENCE = 5.0  # seconds that ranks without work are given to end
-_WORD_OF_A_DEATH = 1.0  # seconds in which the system tells how a process has ended
 
 
 class LocalRanks(Running):
@@ -77,7 +76,7 @@ class LocalRanks(Running):
         self._last: int | None = None  # the plan of the last step
         self._staying: int | None = None  # the plan of which the ranks have begun the next step already
         self._seen = SeenByPlan()
-        self._pids: list[int] = []
+        self._pids: list[int] = []  # of the ranks, by their numbers
         self._mesh: Mesh | None = None
         self._board = Board.make(placement.ranks)
         ends = [(socket.socketpair(), socket.socketpair()) for _ in range(placement.ranks)]
@@ -85,6 +84,9 @@ class LocalRanks(Running):
         alarms = {rank: Connection(alarm[0]) for rank, (_, alarm) in enumerate(ends)}
         counted, self._counting = os.pipe()
         self._hub = Hub(orders, alarms, timeout, counted)
+        self._losses = LocalLosses(
+            self._hub, self._board, forking, placement, deployment.replicas, timeout, self._pids
+        )
         self._teller = Teller(deployment.observer, self._hub.wake)
         self._forgotten = weakref.finalize(self, _abandon, self._hub, self._board)
         self._is_late = False
@@ -152,7 +154,7 @@ class LocalRanks(Running):
         try:
             shared = self._board.file, self._counting
             files = [(order.fileno(), alarm.fileno(), *shared) for order, alarm in ends]
-            self._pids = self._forking.fork(pickle.dumps(around), files)
+            self._pids += self._forking.fork(pickle.dumps(around), files)
             self._building.begin()
         finally:
             os.close(self._counting)
@@ -261,9 +263,9 @@ class LocalRanks(Running):
             for rank, frame in self._hub.rest():  # what was said before, on other connections
                 take(rank, frame)
         except GoneError as gone:
-            raise self._lost(gone.rank) from None
+            raise self._losses.lost(gone.rank, self._step) from None
         except SilentError as silent:
-            raise self._silent(silent.rank) from None
+            raise self._losses.silent(silent.rank, self._step) from None
 
     def _take(self, rank: int, frame: Frame, running: RankStep | None, ended: InOrder | None) -> None:
         if frame.kind is Kind.SEEN:
@@ -279,7 +281,7 @@ class LocalRanks(Running):
         elif frame.kind is Kind.FAILED:
             raise unpack_error(frame.payload)
         elif frame.kind is Kind.BROKEN:
-            self._raise_what_broke(unpack_error(frame.payload))
+            raise self._losses.behind(unpack_error(frame.payload), self._step)
 
     def _end_telling(self) -> None:
         """Wait until the observer has been told of everything, unless it closes the session meanwhile."""
@@ -300,33 +302,9 @@ class LocalRanks(Running):
             yield
         except RuntimeError as error:
             self._teller.raise_if_any()  # an observer may raise one, too
-            self._raise_what_broke(error)
-
-    def _raise_what_broke(self, error: BaseException) -> NoReturn:
-        """Raise why a connection was lost: some rank's failure, which is about to be told, or its death."""
-        for _, frame in self._hub.settle(_WORD_OF_A_DEATH):
-            if frame.kind is Kind.FAILED:
-                raise unpack_error(frame.payload)
-            if self._hub.gone:
-                break
-        if self._hub.gone:
-            raise self._lost(self._hub.gone[0]) from None
-        raise SessionError(f"the connection between two ranks was lost: {error}") from error
-
-    def _lost(self, rank: int) -> ReplicaLostError:
-        pid = self._pids[rank] if rank < len(self._pids) else 0
-        self._forking.wait_for([pid], _WORD_OF_A_DEATH)
-        status = self._forking.status_of(pid)
-        how = "is gone" if status is None else say_status(status)
-        return self._blame(rank, f"its process {pid} {how}", SEE_WHY)
-
-    def _silent(self, rank: int) -> ReplicaLostError:
-        mend = "Give a larger timeout= if it was only busy"
-        return self._blame(rank, f"its rank has not answered for {self._timeout:g} seconds", mend)
-
-    def _blame(self, rank: int, why: str, mend: str) -> ReplicaLostError:
-        served = served_replicas(self._placement, self._deployment.replicas, rank)
-        return lost_replica(served, self._board, rank, self._step, why, mend)
+            cause = self._losses.behind(error, self._step)
+            cause.__suppress_context__ = True  # and its own cause is kept
+            raise cause  # noqa: B904
 
 
 def _abandon(hub: Hub, board: Board) -> None:
