@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 
 from flowsched.backend import Seen, Step
 
@@ -16,9 +17,9 @@ class News:
     def since_last(self, plan: int, step: Step) -> bytes:
         """Return what was seen in a step, as bytes; none where it is as it was told of the plan before."""
         told = self._told.setdefault(plan, {})
-        news = {name: seen for name, seen in step.seen().items() if told.get(name) != seen}
-        if not news:
+        if step.seen().items() <= told.items():
             return b""
+        news = {name: seen for name, seen in step.seen().items() if told.get(name) != seen}
         told.update(news)
         return pickle.dumps(news, 5)
 
@@ -32,7 +33,7 @@ class SeenByPlan:
 
     def __init__(self) -> None:
         self._told: dict[int, dict[int, dict[str, Seen]]] = {}
-        self._met: dict[int, dict[str, Seen]] = {}
+        self._met: dict[int, Mapping[str, Seen]] = {}
 
     def hear(self, plan: int, rank: int, news: bytes) -> None:
         """Take note of what a rank has seen, as :meth:`News.since_last` returns it."""

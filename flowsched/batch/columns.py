@@ -75,6 +75,14 @@ def is_tensor(value: object) -> bool:
     return tensor is not None and isinstance(value, tensor)
 
 
+def is_bare_tensor(value: Any) -> bool:
+    """Return whether ``value`` is a torch tensor that is a column, and of torch's own class."""
+    torch: Any = sys.modules.get("torch")
+    if type(value) is not getattr(torch, "Tensor", None):
+        return False
+    return value.layout is torch.strided and not value.is_nested and value.ndim > 0
+
+
 def _collect(batch: Batch, path: Path, found: list[Leaf]) -> None:
     if isinstance(batch, dict) and batch:
         for key, value in batch.items():

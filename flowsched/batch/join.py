@@ -36,7 +36,7 @@ def concat(batches: Sequence[Batch], padding: Mapping[str, Padding] | None = Non
     if len(batches) == 1:
         return batches[0]
     if are_alike(batches):
-        return _join_arrays(batches)
+        return _join_tensors(batches) if is_tensor(batches[0]) else _join_arrays(batches)
     structures = [structure(batch) for batch in batches]
     for position, described in enumerate(structures):
         changed = changes(structures[0], described)
@@ -70,7 +70,11 @@ def _join(path: Path, parts: Sequence[Any], padding: Mapping[str, Padding] | Non
         _refuse_other_devices(path, parts)
     if padding and any(part.shape[1:] != first.shape[1:] for part in parts):
         return _join_padded(parts, padding[".".join(path)])
-    return sys.modules["torch"].cat(tuple(parts)) if tensors else _join_arrays(parts)
+    return _join_tensors(parts) if tensors else _join_arrays(parts)
+
+
+def _join_tensors(tensors: Sequence[Any]) -> Any:
+    return sys.modules["torch"].cat(tuple(tensors))
 
 
 def _join_arrays(arrays: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsched.batch.columns import Batch, leaves
+from flowsched.batch.columns import Batch, is_bare_tensor, leaves
 from flowsched.batch.errors import BatchError
 
 
@@ -21,6 +21,9 @@ def count_rows(batch: Batch) -> int | None:
     """
     if type(batch) is np.ndarray and batch.ndim:  # the commonest batch, in the scheduler's inner loop
         return len(batch)
+    if is_bare_tensor(batch):
+        rows_of_tensor: int = batch.shape[0]
+        return rows_of_tensor
     rows = [(path, len(value)) for path, kind, value in leaves(batch) if kind not in ("none", "empty")]
     if not rows:
         return None

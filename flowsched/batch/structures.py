@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from flowsched.batch.columns import Batch, Kind, Leaf, Path, leaves
+from flowsched.batch.columns import Batch, Kind, Leaf, Path, is_bare_tensor, leaves
 from flowsched.batch.errors import say_column
 
 TEXT = (np.str_, np.bytes_)
@@ -42,6 +42,8 @@ def structure(batch: Batch) -> Structure:
     """
     if type(batch) is np.ndarray and batch.ndim:  # the commonest batch, in the scheduler's inner loop
         return Structure((((), "numpy", _dtype(batch), batch.ndim),), (batch.shape[1:],))
+    if is_bare_tensor(batch):
+        return Structure((((), "torch", batch.dtype, batch.ndim),), (tuple(batch.shape[1:]),))
     found = leaves(batch)
     if len(found) > 1:
         found.sort(key=_path)
@@ -72,8 +74,11 @@ def differences(before: Structure, after: Structure) -> list[str]:
 
 
 def are_alike(batches: Sequence[Batch]) -> bool:
-    """Whether all batches are, at first sight, bare numpy arrays of one dtype of numbers and one shape of rows."""
+    """Whether all batches are, at first sight, bare arrays or tensors of one dtype of numbers, one shape of rows
+    and one device."""
     first = batches[0]
+    if is_bare_tensor(first):
+        return all(_is_tensor_like(batch, first) for batch in batches)
     if type(first) is not np.ndarray or not first.ndim or first.dtype.kind not in "biufc":
         return False
     dtype, trailing = first.dtype, first.shape[1:]
@@ -109,6 +114,12 @@ def changes(before: Structure, after: Structure) -> list[Change]:
         else:
             found.append(Change(code, path, f"{subject} was {was} and is {now}"))
     return found
+
+
+def _is_tensor_like(batch: Batch, first: Any) -> bool:
+    if not is_bare_tensor(batch) or batch.dtype is not first.dtype or batch.device != first.device:
+        return False
+    return bool(batch.shape == first.shape or batch.shape[1:] == first.shape[1:])
 
 
 def _path(leaf: Leaf) -> Path:

@@ -11,6 +11,7 @@ import numpy as np
 
 from flowsched.plan import Plan
 from flowsched.plan.table import Int64
+from flowsched.runtime.usual import Usual
 
 _KEPT_CALLS = 65_536  # in plans of more, what a call has to do with others is found anew when it runs
 
@@ -74,10 +75,14 @@ class Program:
         waits: (calls,) how many things must happen before each call can start: calls it reads from have
             ended, the call before it in its replica's queue has ended, nodes in its ``after`` have ended.
         readers: (calls,) how many calls read the output of each call.
+        names: the name of each node.
+        usual: by index of a node, what its last outputs were like; kept from step to step.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.names = [node.name for node in plan.graph.nodes]
+        self.usual: dict[int, Usual | None] = {}
         table = plan.table
         calls = table.calls
         per_call = np.diff(table.feed[self._first_feed])

@@ -27,9 +27,10 @@ from flowsched.errors import OutputError, RunError, WorkerError, say_exception
 from flowsched.plan import Plan
 from flowsched.runtime.binding import Binding, NodeBinding
 from flowsched.runtime.context import Context
-from flowsched.seeds import draw_entropy
 from flowsched.runtime.outputs import Outputs
 from flowsched.runtime.program import Links, Program, Read
+from flowsched.runtime.usual import Usual
+from flowsched.seeds import draw_entropy
 
 
 class Seen(NamedTuple):
@@ -66,11 +67,7 @@ class Step:
     number: int
     seed: int
     window: Sequence[int]
-    # What is known of each node's output: the structure of the first, dtype and shape of rows where that is a
-    # plain array, and the nodes whose later outputs had rows of other shapes.
-    _structures: dict[str, tuple[Structure, int]] = field(default_factory=dict, init=False)
-    _plain: dict[int, tuple[Any, tuple[int, ...]]] = field(default_factory=dict, init=False)
-    _uneven: set[str] = field(default_factory=set, init=False)
+    _seen: dict[str, Seen] = field(default_factory=dict, init=False)
 
     @property
     def plan(self) -> Plan:
@@ -134,7 +131,7 @@ class Step:
             WorkerError: the worker raised; its exception is the cause.
             OutputError: it returned other rows or other columns than it must.
         """
-        name = self.plan.graph.nodes[links.node].name
+        name = self.program.names[links.node]
         bound = self.binding.nodes[name]
         try:
             if bound.wants_context:
@@ -148,9 +145,10 @@ class Step:
             raise WorkerError(
                 **self.place(links.call), cause=error, mend=self._mend(links, batches, error)
             ) from error
-        if type(result) is np.ndarray and links.node in self._plain:
-            dtype, trailing = self._plain[links.node]
-            if result.dtype == dtype and result.shape == (links.made, *trailing):
+        usual = self.program.usual.get(links.node)
+        if usual is not None and usual.is_like(result, links.made):
+            seen = self._seen.get(name) or self._note(name, usual.structure, links.call)
+            if seen.structure is usual.structure:
                 return result
         return self._checked(links, name, bound, result)
 
@@ -169,7 +167,7 @@ class Step:
             numbers = self.program.numbers[self.plan.graph.index(name)]
             paddings[name] = self.binding.nodes[name].padding
             pieces[name] = [outputs[call] for call in numbers]
-            if name not in self._uneven:
+            if name not in self._seen or not self._seen[name].uneven:
                 continue
             conflict = trailing_conflicts([structure(piece) for piece in pieces[name]], paddings[name])
             if conflict is not None:
@@ -178,11 +176,9 @@ class Step:
                 raise OutputError(problem, conflict.mend, **self.place(numbers[conflict.positions[1]]))
         return Outputs(pieces, paddings, [node.name for node in self.plan.graph])
 
-    def seen(self) -> dict[str, Seen]:
+    def seen(self) -> Mapping[str, Seen]:
         """Return what is known here of each node's output, for :meth:`meet` in another process."""
-        return {
-            name: Seen(found, call, name in self._uneven) for name, (found, call) in self._structures.items()
-        }
+        return self._seen
 
     def meet(self, seen: Mapping[str, Seen]) -> None:
         """Take note of what another process has seen of each node's output in this step.
@@ -191,9 +187,9 @@ class Step:
             OutputError: calls of one node made other columns there than here.
         """
         for name, (found, call, uneven) in seen.items():
-            first, first_call = self._structures.setdefault(name, (found, call))
+            first, first_call, _ = self._note(name, found, call)
             if uneven or found != first:
-                self._uneven.add(name)
+                self._note_uneven(name)
             if call < first_call:
                 self._refuse_other_columns(found, call, first, first_call)
             else:
@@ -289,14 +285,20 @@ class Step:
         expected = links.made
         if rows is not None and rows != expected:
             raise self._wrong_rows(links.call, rows, expected)
-        first, first_call = self._structures.setdefault(name, (found, links.call))
+        first, first_call, _ = self._note(name, found, links.call)
         if found == first:
-            if type(result) is np.ndarray:
-                self._plain[links.node] = result.dtype, result.shape[1:]
+            self.program.usual[links.node] = Usual.of(result, first)
             return result
-        self._uneven.add(name)
+        self._note_uneven(name)
         self._refuse_other_columns(first, first_call, found, links.call)
         return result
+
+    def _note(self, name: str, found: Structure, call: int) -> Seen:
+        """Note the structure of an output, unless one of the node is noted, and return what is."""
+        return self._seen.setdefault(name, Seen(found, call, False))
+
+    def _note_uneven(self, name: str) -> None:
+        self._seen[name] = self._seen[name]._replace(uneven=True)
 
     def _refuse_other_columns(self, first: Structure, first_call: int, found: Structure, call: int) -> None:
         if found.columns != first.columns:
