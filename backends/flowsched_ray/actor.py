@@ -25,7 +25,9 @@ from flowsched.batch import Batch
 from flowsched.errors import BuildError, FlowschedError, OutputError, SessionError, say_exception
 from flowsched.graph import Graph
 from flowsched.plan import Plan
+from flowsched_ray.arriving import arrive
 from flowsched_ray.edge import count_bytes, decode, encode_rows
+from flowsched_ray.packet import pack, unpack
 
 PREFIX = struct.Struct("<qq")
 """How the head of a call begins: key of the plan, number of the step. More numbers follow: that of the call, the
@@ -43,13 +45,30 @@ class CallFailed(Exception):  # noqa: N818 - it is only how an error travels
         return say_exception(unpack_error(self.packed))
 
 
-Signal = tuple[float, int, Seen | None, Any]
+Signal = bytes | tuple[float, int, Seen | None, Any]
 """What the first object that a call returns tells the driver: the seconds in the worker, about how many bytes the
 output takes, what was seen of the node's output where that is not as this replica told last, and the rows that it
-carries, as they cross. A plain tuple, which pickles fastest; see :data:`BRIEF`."""
+carries, as they cross. Where nothing was seen and the rows are few, :data:`BRIEF` with the rows packed behind it,
+else a plain tuple, which pickles fastest."""
 
 BRIEF = struct.Struct("<dq")
-"""A signal of nothing but seconds and bytes, which Ray passes on without pickling it."""
+"""The seconds and the bytes of a signal that Ray passes on without pickling it. Fragments that are packed have one
+of zeros before them, so that a call reads both alike."""
+
+_SILENT = bytes(BRIEF.size)
+
+
+def pack_fragment(crossed: Any) -> Any:
+    """Return rows as a call takes them: packed where they are few."""
+    packed = pack(_SILENT, crossed)
+    return crossed if packed is None else packed
+
+
+def unpack_fragment(carried: Any) -> Any:
+    """Return the rows, as they cross, of a fragment or of a signal that carries them."""
+    if type(carried) is bytes:
+        return unpack(carried, BRIEF.size)
+    return carried[3] if type(carried) is tuple else carried
 
 
 class _Known:
@@ -165,7 +184,7 @@ class ReplicaActor:
         try:
             key, number, call, start, stop, *ranges = numbers
             step, links = self._enter(key, number, call)
-            batches = [decode(one[3] if type(one) is tuple else one) for one in fragments]
+            batches = arrive(step, links, map(unpack_fragment, fragments), decode)
             output, seconds = self._call(step, links, batches)
             return self._hand_over(step, links, output, seconds, (start, stop), ranges)
         except BaseException as error:  # noqa: BLE001 - likewise
@@ -185,11 +204,13 @@ class ReplicaActor:
         try:
             rows = encode_rows(output, *carried) if carried[1] > carried[0] else None
             size = count_bytes(output)
-            cuts = [encode_rows(output, *cut) for cut in zip(ranges[::2], ranges[1::2], strict=True)]
+            ends = zip(ranges[::2], ranges[1::2], strict=True)
+            cuts = [pack_fragment(encode_rows(output, *cut)) for cut in ends]
         except Exception as error:
             raise explain_uncut(step, links, error) from error
         seen = self._find_news(step, links)
-        signal = (seconds, size, seen, rows) if rows is not None or seen else BRIEF.pack(seconds, size)
+        brief = None if seen else pack(BRIEF.pack(seconds, size), rows)
+        signal: Signal = (seconds, size, seen, rows) if brief is None else brief
         return [signal, *cuts] if cuts else signal
 
     def _enter(self, key: int, number: int, call: int) -> tuple[Step, Links]:

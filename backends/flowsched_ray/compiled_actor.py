@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import ray
 
-from flowsched.backend import Seen, pack_error
+from flowsched.backend import pack_error
 from flowsched_ray.actor import CallFailed, ReplicaActor, explain_uncut
+from flowsched_ray.arriving import arrive
 from flowsched_ray.edge import decode_copy, encode_rows
-
-News = tuple[tuple[int, int, Seen], ...]
-"""By node and replica, what was seen of outputs, where that is not as the replica told last."""
-
-
-class Piece(NamedTuple):
-    """What one channel carries: a fragment, or an output.
-
-    Attributes:
-        step: number of the step.
-        news: of the call that made it, and of all calls before it.
-        rows: the rows, as they cross.
-    """
-
-    step: int
-    news: News
-    rows: Any
+from flowsched_ray.piece import Piece, pack_piece, unpack_piece
 
 
 class CompiledActor(ReplicaActor):
@@ -41,8 +26,7 @@ class CompiledActor(ReplicaActor):
     def __init__(self, packed: bytes, node: str, replica: int, replicas: int) -> None:
         super().__init__(packed, node, replica, replicas)
         self._ended = threading.Event()
-        self._idle = threading.Event()
-        self._idle.set()
+        self._calling = threading.Lock()  # held in the middle of a call
         self._stopped = False
         self._failure: bytes | None = None
 
@@ -62,9 +46,10 @@ class CompiledActor(ReplicaActor):
         """Tell a worker that asks that its step is over, and wait for it as long as the grace time."""
         self._stopped = True
         self._ended.set()
-        self._idle.wait(grace)
+        if self._calling.acquire(timeout=grace):
+            self._calling.release()
 
-    def run_compiled(self, tail: bytes, *pieces: Piece) -> Any:
+    def run_compiled(self, tail: bytes, *pieces: Piece | bytes) -> Any:
         """Run one call and return one piece for each range of rows that is read.
 
         Args:
@@ -74,26 +59,24 @@ class CompiledActor(ReplicaActor):
         Raises:
             CallFailed: whatever went wrong.
         """
-        self._idle.clear()
-        try:
-            return self._run_compiled(tail, pieces)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the driver raises it
-            self._over = True
-            if self._failure is None:
-                self._failure = pack_error(error)
-            self._ended.set()
-            raise CallFailed(self._failure) from None
-        finally:
-            self._idle.set()
+        with self._calling:
+            try:
+                return self._run_compiled(tail, [unpack_piece(carried) for carried in pieces])
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the driver raises it
+                self._over = True
+                if self._failure is None:
+                    self._failure = pack_error(error)
+                self._ended.set()
+                raise CallFailed(self._failure) from None
 
-    def _run_compiled(self, tail: bytes, pieces: tuple[Piece, ...]) -> Any:
+    def _run_compiled(self, tail: bytes, pieces: list[Piece]) -> Any:
         key, call, *ranges = memoryview(tail).cast("q").tolist()
-        # A channel is written to again in the next step, and not before nobody holds what it carried.
-        batches = [decode_copy(piece.rows) for piece in pieces]
         number = pieces[0].step
         news = {report[:2]: report for piece in pieces for report in piece.news}
-        del pieces
         step, links = self._enter(key, number, call)
+        # A channel is written to again in the next step, and not before nobody holds what it carried.
+        batches = arrive(step, links, [piece.rows for piece in pieces], decode_copy)
+        del pieces
         output, _ = self._call(step, links, batches)
         try:
             rows = [encode_rows(output, *cut) for cut in zip(ranges[::2], ranges[1::2], strict=True)]
@@ -102,7 +85,7 @@ class CompiledActor(ReplicaActor):
         if (seen := self._find_news(step, links)) is not None:
             news[links.node, links.replica] = links.node, links.replica, seen
         told = tuple(news.values())
-        made = [Piece(number, told, each) for each in rows] or [Piece(number, told, None)]
+        made = [pack_piece(Piece(number, told, each)) for each in rows or [None]]
         return made[0] if len(made) == 1 else tuple(made)
 
     def _is_cancelled(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -13,24 +14,19 @@ from ray.exceptions import RayActorError
 from flowsched.backend import Outputs, Running, Step
 from flowsched.batch import Batch
 from flowsched.errors import BackendError, CapacityError, ReplicaLostError, SessionError
-from flowsched_ray.compiled_actor import Piece
+from flowsched_ray.arriving import arrive_home
 from flowsched_ray.compiled_graph import CompiledGraph, LoadingError, silent
 from flowsched_ray.edge import decode_copy, encode_rows
 from flowsched_ray.failures import carried_error, say_lost
 from flowsched_ray.lessons import Lesson, Lessons
+from flowsched_ray.piece import Piece, pack_piece, unpack_piece
+from flowsched_ray.reading import Ended, Reader
 from flowsched_ray.replicas import Replica, Replicas
 from flowsched_ray.told import Told
 
-_FOR_EVER = -1  # Ray would else give a step ten seconds
 _UNLOADING = 40.0  # seconds that Ray may take to unload a graph whose actors live on; its own limits are 30
 _PATIENCE = 5.0  # seconds that are given to what ends as soon as the actors are dead
-
-
-class _Ended(NamedTuple):
-    """A step has ended: what came out, or what Ray raised."""
-
-    pieces: list[Piece]
-    error: BaseException | None
+_READING = 15.0  # seconds that are given to who reads from a broken graph, which Ray may keep for ten
 
 
 class _Failed(NamedTuple):
@@ -43,7 +39,7 @@ class _Failed(NamedTuple):
 class CompiledRunning(Running):
     """Live actors in which a compiled graph is loaded, one for one plan at a time.
 
-    A thread of its own waits for the graph's outputs. Each actor is also watched by a task that ends when a call
+    A thread waits for the graph's outputs. Each actor is also watched by a task that ends when a call
     fails in it or it dies, which the graph itself would tell late or never.
 
     Args:
@@ -71,13 +67,15 @@ class CompiledRunning(Running):
         self._lessons = Lessons(replicas)
         self._graph: CompiledGraph | None = None
         self._told = Told()
-        self._events: SimpleQueue[_Ended | _Failed] = SimpleQueue()
-        self._reader: threading.Thread | None = None
+        self._events: SimpleQueue[Ended | _Failed] = SimpleQueue()
+        self._reader = Reader(self._events.put)
         self._lock = threading.Lock()
         self._closed = False
+        self._watched: list[Future[None]] = []
         for replica in replicas.all:
-            watched = replica.actor.watch.remote().future()
+            watched: Future[None] = replica.actor.watch.remote().future()
             watched.add_done_callback(self._notice(replica))
+            self._watched.append(watched)
 
     def run(self, step: Step) -> Outputs:
         """Execute one step; see :meth:`flowsched.backend.Running.run`.
@@ -103,8 +101,9 @@ class CompiledRunning(Running):
                 return
             self._closed = True
         self._events.put(_Failed(None, None))
-        if not ray.is_initialized():
-            self._disconnect()  # the user has shut Ray down, and with it everything
+        if not ray.is_initialized():  # the user has shut Ray down, and with it everything
+            self._reader.end(_PATIENCE)
+            self._disconnect()
             return
         try:
             stopped = [replica.actor.stop.remote(self._grace) for replica in self._replicas.all]
@@ -122,8 +121,9 @@ class CompiledRunning(Running):
                 self._replicas.kill()
                 graph.unload(_PATIENCE)
             self._replicas.end()
-        if self._reader is not None:
-            self._reader.join(_PATIENCE)
+        # Neither may be inside Ray when the caller shuts it down next.
+        self._reader.end(_READING)
+        wait(self._watched, _PATIENCE)
 
     def _load(self, step: Step, lesson: Lesson, row_bytes: float) -> CompiledGraph:
         """Return the graph of the step's plan, loaded in place of that of another."""
@@ -163,28 +163,25 @@ class CompiledRunning(Running):
 
     def _execute(self, step: Step, graph: CompiledGraph) -> Sequence[Batch]:
         pieces = [
-            Piece(step.number, (), encode_rows(step.inputs[source], start, stop))
+            pack_piece(Piece(step.number, (), encode_rows(step.inputs[source], start, stop)))
             for source, start, stop in graph.slices
         ]
-        refs = graph.execute(pieces)
-        self._reader = threading.Thread(
-            target=_read, args=(refs, self._events), name="flowsched-ray-reader", daemon=True
-        )
-        self._reader.start()
+        self._reader.read(graph.execute(pieces))
         event = self._events.get()
         if isinstance(event, _Failed) or event.error is not None:
             raise self._explain(step, event)
-        self._reader.join()
         outputs: list[Batch] = [None] * step.plan.table.calls
-        for call, piece in zip(graph.outputs, event.pieces, strict=True):
+        for call, carried in zip(graph.outputs, event.pieces, strict=True):
+            piece = unpack_piece(carried)
             for node, replica, seen in piece.news:
                 self._told.take(node, replica, seen)
-            if step.program.links[call].is_output:
-                outputs[call] = decode_copy(piece.rows)
+            links = step.program.links[call]
+            if links.is_output:
+                outputs[call] = arrive_home(step, links, piece.rows, decode_copy)
         self._told.compare(step, graph.first_calls)
         return outputs
 
-    def _explain(self, step: Step, event: _Ended | _Failed) -> BaseException:
+    def _explain(self, step: Step, event: Ended | _Failed) -> BaseException:
         """Return what a step ends with."""
         error, replica = event.error, event.replica if isinstance(event, _Failed) else None
         if error is None or self._closed:
@@ -201,7 +198,7 @@ class CompiledRunning(Running):
             return lost
         return error
 
-    def _await_cause(self, event: _Ended | _Failed) -> _Ended | _Failed:
+    def _await_cause(self, event: Ended | _Failed) -> Ended | _Failed:
         try:
             return self._events.get(timeout=_PATIENCE)
         except Exception:  # noqa: BLE001 - nobody tells why
@@ -230,13 +227,3 @@ class CompiledRunning(Running):
                 f"the outputs of all calls take about {total:.3g} bytes, and max_bytes is {self._room:.3g}. "
                 "Raise max_bytes, run fewer samples a step, or leave compiled=True out"
             )
-
-
-def _read(refs: Sequence[Any], events: SimpleQueue[_Ended | _Failed]) -> None:
-    """Wait for all outputs of a step."""
-    try:
-        pieces = [ref.get(timeout=_FOR_EVER) for ref in refs]
-    except BaseException as error:  # noqa: BLE001 - the thread that runs the step raises it
-        events.put(_Ended([], error))
-    else:
-        events.put(_Ended(pieces, None))

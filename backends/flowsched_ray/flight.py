@@ -10,7 +10,8 @@ import ray
 
 from flowsched.backend import Step
 from flowsched.batch import Batch, share
-from flowsched_ray.actor import BRIEF, Signal
+from flowsched_ray.actor import BRIEF, Signal, pack_fragment, unpack_fragment
+from flowsched_ray.arriving import arrive_home
 from flowsched_ray.edge import count_bytes, decode, encode
 from flowsched_ray.submission import Slice, Submission
 from flowsched_ray.told import Told
@@ -59,19 +60,19 @@ class Flight:
             self.take(call, signal)
         return self._finish()
 
-    def take(self, call: int, signal: Signal | bytes) -> float:
+    def take(self, call: int, signal: Signal) -> float:
         """Take note of a call that has ended and return the seconds in its worker."""
         seconds: float
         size: int
         links = self.step.program.links[call]
         if isinstance(signal, bytes):
-            seconds, size = BRIEF.unpack(signal)
+            seconds, size = BRIEF.unpack_from(signal)
         else:
-            seconds, size, seen, batch = signal
+            seconds, size, seen, _ = signal
             if seen is not None:
                 self._told.take(links.node, links.replica, seen)
-            if links.is_output:
-                self._outputs[call] = decode(batch)
+        if links.is_output:
+            self._outputs[call] = arrive_home(self.step, links, unpack_fragment(signal), decode)
         if size >= self.sizes.get(links.node, 0.0) * links.made:
             self.sizes[links.node] = size / links.made
         return seconds
@@ -114,4 +115,4 @@ class Flight:
 
     def _cut(self, piece: Slice) -> Any:
         rows = share(self.step.inputs[piece.source], piece.start, piece.stop)
-        return encode(rows) if count_bytes(rows) <= _INLINE else ray.put(encode(rows))
+        return pack_fragment(encode(rows)) if count_bytes(rows) <= _INLINE else ray.put(encode(rows))

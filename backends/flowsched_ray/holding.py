@@ -108,7 +108,7 @@ class HeldFlight(Flight):
             slots[entry.signal] = None
         self._open(self._program.links[entry.call].followers)
 
-    def _wait(self) -> list[tuple[Entry, Signal | bytes]]:
+    def _wait(self) -> list[tuple[Entry, Signal]]:
         refs = list(self._under_way)
         ready, _ = ray.wait(refs, num_returns=1, timeout=_LOOKS)
         if not ready:
@@ -117,7 +117,7 @@ class HeldFlight(Flight):
             ready, _ = ray.wait(refs, num_returns=len(refs), timeout=0)
         return [(self._under_way.pop(ref), signal) for ref, signal in zip(ready, ray.get(ready), strict=True)]
 
-    def _end(self, entry: Entry, signal: Signal | bytes) -> None:
+    def _end(self, entry: Entry, signal: Signal) -> None:
         links = self._program.links[entry.call]
         del self.signals[entry.call]
         self._tell(entry.call, self.take(entry.call, signal))
@@ -135,7 +135,7 @@ class HeldFlight(Flight):
             self._bytes -= self._alive.pop(call, 0.0)
             self._open(self._gates.release(call, self._program.links[call].node))
 
-    def _compare_early(self, links: Links, signal: Signal | bytes) -> None:
+    def _compare_early(self, links: Links, signal: Signal) -> None:
         """Compare what a replica made, first in this step or new, with what others made in this step."""
         ended = self._ended.setdefault(links.node, {})
         if links.replica not in ended or (isinstance(signal, tuple) and signal[2] is not None):

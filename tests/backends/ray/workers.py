@@ -160,3 +160,35 @@ def count_made(rows: Any, folder: Path) -> Any:
     made = len(list(folder.glob("made-*")))
     time.sleep(0.02)
     return np.full(len(rows), made)
+
+
+class Unreadable:
+    """Raises when it is unpickled, as a tensor of a device that is not there does."""
+
+    def __init__(self, kind: type[Exception]) -> None:
+        self.kind = kind
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        raise state["kind"]("no such device")
+
+
+class MakesUnreadable:
+    """Returns its rows as a list in which one number has become what cannot be unpickled."""
+
+    def __init__(self, kind: type[Exception], bad: int) -> None:
+        self.kind, self.bad = kind, bad
+
+    def __call__(self, numbers: Any) -> Any:
+        return [Unreadable(self.kind) if number == self.bad else number for number in numbers]
+
+
+def count_rows(rows: Any) -> Any:
+    return np.full(len(rows), len(rows))
+
+
+def return_nothing(_: Any) -> None:
+    return None
+
+
+def say_whether_nothing(batch: Any, context: fs.Context) -> Any:
+    return ["nothing" if batch is None else type(batch).__name__] * (context.stop - context.start)
