@@ -77,7 +77,15 @@ def shard_command(
     if check is not None:
         from flowsched.cli.shard_check import check_command
 
-        check_command(check, samples=samples, ranks=ranks, even=even, patience=patience, as_json=as_json)
+        check_command(
+            check,
+            samples=samples,
+            ranks=ranks,
+            even=even,
+            patience=patience,
+            everything=everything,
+            as_json=as_json,
+        )
         return
     from flowsched.inspect.sharding import deal_to_dict, render_deal, render_rank
     from flowsched.sharding import Deal, Sharding
