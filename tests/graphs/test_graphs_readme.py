@@ -42,9 +42,11 @@ def test_scripts_are_there_and_know_the_options(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    scripts = [command for command in COMMANDS if command[0] == "python"]
-    assert len(scripts) == 5
-    for _, script, *options in scripts:
+    scripts = [command for command in COMMANDS if command[0] in ("python", "torchrun")]
+    assert len(scripts) == 9
+    for command in scripts:
+        start = next(place for place, word in enumerate(command) if word.endswith(".py"))
+        script, *options = command[start:]
         main = load_object(f"{script}:main", "main")
         with pytest.raises(SystemExit) as stopped:
             main(["--help"])
@@ -56,7 +58,7 @@ def test_scripts_are_there_and_know_the_options(
 def test_packages_are_installed_from_the_checkout_with_extras_that_there_are() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     installed = [command for command in COMMANDS if command[:3] == ["pip", "install", "-e"]]
-    assert len(installed) == 3
+    assert len(installed) == 4
     for command in installed:
         asked = re.fullmatch(r"\.\[(.+)\]", command[3])
         assert asked is not None
