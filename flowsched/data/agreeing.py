@@ -62,7 +62,7 @@ def find_conflicts(everyone: Sequence[Told]) -> Iterator[Problem]:
                 yield Problem(
                     "ranks-disagree",
                     f"rank {rank}",
-                    f"{name} is {ours!r} there, and {theirs!r} on rank 0",
+                    f"{name} is {ours!r}, and {theirs!r} on rank 0",
                     "Call it with the same arguments on all ranks, and loaders in the same epoch",
                 )
 

@@ -185,6 +185,8 @@ def _numeric(values: Any) -> NDArray[Any]:
     array = np.asarray(values)
     if array.dtype.kind not in "biufcO":
         raise TypeError(f"{array.dtype} is no type of numbers")
+    if array.dtype.kind == "O" and any(value is None for value in array.flat):
+        raise TypeError("None is no number")  # numpy would make NaN of it
     return array if array.dtype.kind in "c" else array.astype(np.float64)
 
 

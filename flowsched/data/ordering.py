@@ -148,11 +148,8 @@ def _count_padding(deal: Deal, rank: int) -> int:
 
 def _wrong(rank: int, rows: int, ends: Rows, steps: int, deal: Deal) -> Problem:
     whole = "the epoch" if not deal.seen else "what is left of the epoch"
-    part = (
-        f"all {steps} steps of {whole}"
-        if steps == deal.steps
-        else f"{steps} of the {deal.steps} steps of {whole}"
-    )
+    every = "the only step" if deal.steps == 1 else f"all {deal.steps} steps"
+    part = every if steps == deal.steps else f"{steps} of the {deal.steps} steps"
     mend = "Give one row for each sample of its batches so far, in the order in which they came"
     if len(deal.padding):
         mend += ", those that pad included"
@@ -161,6 +158,6 @@ def _wrong(rank: int, rows: int, ends: Rows, steps: int, deal: Deal) -> Problem:
     return Problem(
         "wrong-rows",
         f"rank {rank}",
-        f"it has {rows} rows, and {ends[steps]} samples are dealt to it in {part}",
+        f"it has {rows} rows, and {ends[steps]} samples are dealt to it in {part} of {whole}",
         mend,
     )

@@ -80,7 +80,7 @@ def unpack(column: Column, parts: Sequence[torch.Tensor], rows: int) -> Any:
         packed: Any = parts[0].cpu().numpy()
         return pickle.loads(packed)
     if column.packing == Packing.RAGGED:
-        return list(_unpack_ragged(column, parts))
+        return list(_unpack_ragged(column, parts, rows))
     if column.kind == "torch":
         return parts[0].view(column.dtype).reshape(rows, *column.trailing)
     return parts[0].cpu().numpy().view(column.dtype).reshape(rows, *column.trailing)
@@ -163,8 +163,8 @@ def _is_ragged(value: list[Any]) -> bool:
     )
 
 
-def _unpack_ragged(column: Column, parts: Sequence[torch.Tensor]) -> Iterator[torch.Tensor]:
-    shapes = parts[0].cpu().numpy().view(np.int64).reshape(-1, *column.trailing)
+def _unpack_ragged(column: Column, parts: Sequence[torch.Tensor], rows: int) -> Iterator[torch.Tensor]:
+    shapes = parts[0].cpu().numpy().view(np.int64).reshape(rows, *column.trailing)
     sizes = shapes.prod(axis=1).tolist()
     elements = parts[1].view(column.dtype)
     for row, shape in zip(torch.split(elements, sizes), shapes.tolist(), strict=True):

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from flowsched.errors import Problem
 from flowsched.sharding import ShardingError
 
-_FRAME = 1024  # bytes that each process tells at once; what does not fit follows in a second round
+_FRAME = 2048  # bytes that each process tells at once; what does not fit follows in a second round
 _HEAD = 8  # of them, for the length
 
 
@@ -38,16 +38,16 @@ class Peers:
         if grouped:
             self._group = process_group or dist.group.WORLD
             self.rank, self.size = dist.get_rank(self._group), dist.get_world_size(self._group)
-            self._backends = {
-                part.partition(":")[0] for part in dist.get_backend_config(self._group).split(",")
-            }
         if self.rank < 0:
             raise _refuse(
                 "process_group",
                 f"this process, rank {dist.get_rank()} of the default group, is not in it",
                 "Call only where the group has a rank",
             )
-        if not grouped and (told := os.environ.get("WORLD_SIZE", "1")) != "1":
+        if grouped:
+            config = dist.get_backend_config(self._group)
+            self._backends = {part.partition(":")[0] for part in config.split(",")}
+        elif (told := os.environ.get("WORLD_SIZE", "1")) != "1":
             raise _refuse(
                 "process_group",
                 f"the launcher started {told} processes, and they have no process group to reach each other by",
@@ -62,7 +62,7 @@ class Peers:
     def tell(self, message: Any) -> list[Any]:
         """Tell all processes something small, and return what each tells, by rank. All must call it.
 
-        One collective, or two where somebody's message has more than a kilobyte.
+        One collective, or two where somebody's message has more than two kilobytes.
         """
         if self.size == 1:
             return [message]
