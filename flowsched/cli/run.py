@@ -69,10 +69,11 @@ def run_command(
     keeps them.
 
     With --json: {"graph", "backend", "samples", "calls", "replicas", "start_seconds": until the step began,
-    "seconds": of the step, "outputs": {name: {"rows", "columns"}}, "saved": path or null}.
+    "seconds": of the step, "outputs": {name: {"rows", "columns"}}, "saved": path or null}. On a backend that tells
+    of no events there is no progress; "replicas" and "start_seconds" are null, and "seconds" is all of it.
     """
     from flowsched.address import Job, importable, load_job
-    from flowsched.backend import make_backend
+    from flowsched.backend import Feature, make_backend
     from flowsched.check import check_plan
     from flowsched.cli.givens import find_inputs, find_models, refuse_other_samples
     from flowsched.cli.planning import saved_plan
@@ -107,10 +108,11 @@ def run_command(
                 backend=made,
                 seed=seed,
                 max_in_flight=max_in_flight,
-                observer=timing,
+                observer=None if Feature.OBSERVER in made.lacks else timing,
             )
     if timing is None:
         return
+    timing.end()
     if output is not None:
         save_results(outputs, plan, output)
     found = {
@@ -118,8 +120,8 @@ def run_command(
         "backend": backend,
         "samples": count,
         "calls": plan.table.calls,
-        "replicas": timing.replicas,
-        "start_seconds": round(timing.start_seconds, 6),
+        "replicas": None if timing.start_seconds is None else timing.replicas,
+        "start_seconds": None if timing.start_seconds is None else round(timing.start_seconds, 6),
         "seconds": round(timing.run_seconds, 6),
         "outputs": {name: _describe(batch) for name, batch in outputs.items()},
         "saved": None if output is None else str(output),
