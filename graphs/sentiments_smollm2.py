@@ -27,7 +27,7 @@ class SmolLM2Policy:
         longest: the most tokens in an answer.
     """
 
-    rate = 1e-4
+    rate = 2e-5
 
     def __init__(self, folder: Path, longest: int = 32) -> None:
         self._network = load_network(folder)

@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "graphs" / "README.md").read_text("utf-8")
 COMMANDS = [
     shlex.split(line, comments=True)
-    for block in re.findall(r"```\n(.*?)```", README, re.DOTALL)
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    if not language  # others show what is printed
     for line in block.splitlines()
 ]
 
