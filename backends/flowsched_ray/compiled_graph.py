@@ -24,7 +24,15 @@ _LEAST_BUFFER, _MOST_BUFFER = 65_536, 100_000_000
 
 
 class LoadingError(Exception):
-    """Ray has not loaded a graph in time."""
+    """Ray has not loaded a graph in time.
+
+    Attributes:
+        thread: still loads it, until the actors are dead.
+    """
+
+    def __init__(self, thread: threading.Thread) -> None:
+        self.thread = thread
+        super().__init__(thread.name)
 
 
 class CompiledGraph:
@@ -119,11 +127,12 @@ def _load(compile_graph: Callable[[], Any], patience: float) -> Any:
         except BaseException as error:  # noqa: BLE001 - raised by who waits
             done.put((None, error))
 
-    threading.Thread(target=load, name="flowsched-ray-load", daemon=True).start()
+    thread = threading.Thread(target=load, name="flowsched-ray-load", daemon=True)
+    thread.start()
     try:
         graph, error = done.get(timeout=patience)
     except Empty:
-        raise LoadingError from None
+        raise LoadingError(thread) from None
     if error is not None:
         raise error
     return graph

@@ -25,8 +25,10 @@ from flowsched_ray.replicas import Replica, Replicas
 from flowsched_ray.told import Told
 
 _UNLOADING = 40.0  # seconds that Ray may take to unload a graph whose actors live on; its own limits are 30
-_PATIENCE = 5.0  # seconds that are given to what ends as soon as the actors are dead
-_READING = 15.0  # seconds that are given to who reads from a broken graph, which Ray may keep for ten
+_PATIENCE = (
+    5.0  # seconds that Ray may take to unload one when a session ends, and to tell why a channel broke
+)
+_DYING = 15.0  # seconds that are given to what ends as soon as the actors are dead, also on a busy machine
 
 
 class _Failed(NamedTuple):
@@ -119,11 +121,11 @@ class CompiledRunning(Running):
             # Ray may wait for ever for actors that live on, and one that it waits for runs no other graph.
             if graph is not None and not (self._replicas.are_reused and graph.unload(_PATIENCE)):
                 self._replicas.kill()
-                graph.unload(_PATIENCE)
+                graph.unload(_DYING)
             self._replicas.end()
-        # Neither may be inside Ray when the caller shuts it down next.
-        self._reader.end(_READING)
-        wait(self._watched, _PATIENCE)
+        # A thread that is still inside Ray when Ray is shut down next would end the process.
+        self._reader.end(_DYING)
+        wait(self._watched, _DYING)
 
     def _load(self, step: Step, lesson: Lesson, row_bytes: float) -> CompiledGraph:
         """Return the graph of the step's plan, loaded in place of that of another."""
@@ -150,6 +152,7 @@ class CompiledRunning(Running):
             )
         except LoadingError as error:
             replicas.kill()  # which still wait for Ray
+            error.thread.join(_DYING)
             raise CapacityError(
                 f"Ray has not loaded the compiled graph within {self._patience:g} seconds. Its object store may "
                 "have no room for the channels, of which Ray frees none before the job ends. Start Ray with a "

@@ -10,7 +10,9 @@ import ray
 from flowsched_ray.actor import ReplicaActor
 from flowsched_ray.options import NodeOptions
 
-_ANSWERS = 0.5  # seconds within which an idle actor says that it has forgotten its session
+_ANSWERS = (
+    2.0  # seconds within which an idle actor says that it has forgotten its session, also on a busy machine
+)
 _Kind = tuple[type[ReplicaActor], NodeOptions]
 
 
