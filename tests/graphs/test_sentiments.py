@@ -25,7 +25,7 @@ torch: Any = pytest.importorskip("torch")
 pytest.importorskip("vaderSentiment", reason='pip install "flowsched[demo]"')
 pytest.importorskip("chatterbot_corpus", reason='pip install "flowsched[demo]"')
 
-from tests.backends.torch.launching import ROOT, start, torchrun  # noqa: E402
+from tests.backends.torch.launching import ROOT, free_port, start, torchrun  # noqa: E402
 from tests.graphs import uneven_learner  # noqa: E402
 from tests.graphs.test_rollout_smollm2 import byte_tokenizer  # noqa: E402
 
@@ -312,9 +312,11 @@ def test_missing_packages_are_one_sentence_that_says_how_to_install_them(
 def test_accelerate_launches_it_as_torchrun_does(tmp_path: Path) -> None:
     pytest.importorskip("accelerate")
     options = "--evaluation 13 --rollouts 4 --batch-size 2 --steps 1"
-    launch = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes=2", "--num_machines=1"]
-    launch += ["--mixed_precision=no", "--dynamo_backend=no", "--main_process_port=0"]
-    by_accelerate = run(launch, tmp_path / "accelerate.jsonl", options)
+    launch = (
+        "-m accelerate.commands.launch --multi_gpu --num_processes=2 --num_machines=1 --mixed_precision=no"
+    )
+    ports = ["--dynamo_backend=no", f"--main_process_port={free_port()}"]
+    by_accelerate = run([*launch.split(), *ports], tmp_path / "accelerate.jsonl", options)
     assert by_accelerate.counts("step 0", "held-out prompts") == [7, 6]
     assert by_accelerate.rows == on_ranks(2, tmp_path / "torchrun.jsonl", options).rows
 
