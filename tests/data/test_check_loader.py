@@ -1,0 +1,130 @@
+"""A loader is checked on all ranks together: threads stand for ranks here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+from torch._C._distributed_c10d import HashStore
+from torch.utils.data import DataLoader, DistributedSampler
+
+from flowsched.data.board import Board
+from flowsched.data.check_loader import Checked, LoaderError, check_loader, check_on
+from flowsched.data.loader import ShardedLoader
+from flowsched.data.reading import Way
+from flowsched.data.report import check_to_dict, say_verdict
+
+Load = Callable[[int, int], Any]
+
+
+def check(load: Load, ranks: int, samples: int | None = None, patience: float = 20.0) -> list[Any]:
+    """Return for each rank what checking returned or raised."""
+    store = HashStore()
+
+    def one(rank: int) -> Any:
+        try:
+            return check_on(Board(store, rank, ranks), lambda: load(rank, ranks), samples, patience=patience)
+        except LoaderError as error:
+            return error
+
+    with ThreadPoolExecutor(ranks) as pool:
+        return list(pool.map(one, range(ranks)))
+
+
+def distributed(rank: int, ranks: int) -> Any:
+    data = torch.arange(10)
+    return DataLoader(data, batch_size=2, sampler=DistributedSampler(data, ranks, rank, shuffle=False))  # type: ignore[arg-type]
+
+
+def test_all_ranks_find_the_same() -> None:
+    every = check(distributed, 4)
+    assert len({str(one) for one in every}) == 1
+    found = check_to_dict(every[0])
+    assert (found["rows"], found["exact"], found["even"], found["by"]) == (12, False, True, "ids")
+    assert found["repeated"] == [
+        {"id": 0, "times": 2, "ranks": {"0": 1, "2": 1}, "places": [[0, 0, 0], [2, 1, 0]]},
+        {"id": 1, "times": 2, "ranks": {"1": 1, "3": 1}, "places": [[1, 0, 0], [3, 1, 0]]},
+    ]
+
+
+@pytest.mark.parametrize("mode", ["exact", "even", "local"])
+def test_flowscheds_own_loader_is_exact_in_every_mode(mode: str) -> None:
+    every = check(lambda rank, ranks: ShardedLoader(torch.arange(7), 2, mode, rank=rank, ranks=ranks), 3)
+    assert every[0].findings.exact
+    assert every[0].findings.expected == (21 if mode == "local" else 7)
+    assert every[0].findings.even == (mode != "exact")
+
+
+@pytest.mark.parametrize("samples", [20, 21])
+def test_ranks_with_data_sets_of_their_own_are_compared_by_what_these_hold(samples: int) -> None:
+    data = torch.arange(100, 100 + samples)
+    (first, *_) = check(lambda rank, ranks: DataLoader(data[rank::ranks], batch_size=4), 2)  # type: ignore[arg-type]
+    assert first.way == Way.DIGESTS
+    assert (first.findings.exact, first.findings.expected) == (True, samples)
+
+
+def test_data_sets_of_their_own_that_overlap_are_found_out() -> None:
+    data = torch.arange(20)
+    (first, *_) = check(lambda rank, _: DataLoader(data[9 * rank : 9 * rank + 11], batch_size=4), 2, 20)  # type: ignore[arg-type]
+    assert (first.findings.surplus, first.findings.exact) == (2, False)
+    assert "2 samples repeated" in say_verdict(first)
+
+
+def test_a_loader_that_fails_on_one_rank_fails_on_all_with_its_traceback() -> None:
+    class Bad:
+        def __init__(self, rank: int) -> None:
+            self.rank = rank
+
+        def __iter__(self) -> Any:
+            yield torch.arange(3)
+            if self.rank == 1:
+                raise RuntimeError("bad row 17")
+
+    every = check(lambda rank, _: Bad(rank), 3)
+    assert {str(one) for one in every} == {
+        "rank 1 of 3: reading the loader failed with RuntimeError: bad row 17. Mend the loader, or what it reads"
+    }
+    assert all("in __iter__" in one.__notes__[0] for one in every)
+    assert [one.speaker for one in every] == [0, 0, 0]
+
+
+def test_a_loader_that_cannot_be_made_is_said_once_for_all_ranks() -> None:
+    def make(_: int, ranks: int) -> Any:
+        raise KeyError(f"no data for {ranks}")
+
+    every = check(make, 2)
+    assert {str(one).split(":")[0] for one in every} == {"every rank"}
+
+
+def test_a_rank_that_never_answers_is_named() -> None:
+    store = HashStore()
+    with pytest.raises(LoaderError, match="rank 1 of 2: rank 1 has not answered"):
+        check_on(Board(store, 0, 2), lambda: [1], patience=0.3)
+
+
+def test_one_process_is_checked_as_it_is() -> None:
+    loader = DataLoader(range(10), batch_size=4, drop_last=True)  # type: ignore[arg-type]
+    for _ in range(2):
+        checked = check_loader(loader)
+        assert isinstance(checked, Checked)
+        assert checked.findings.missing.tolist() == [8, 9]
+    assert "This is what one process reads" in str(checked)
+
+
+def test_samples_that_are_given_tell_what_a_stream_misses() -> None:
+    (first,) = check(lambda *_: [torch.arange(5)], 1, samples=7)
+    assert (first.findings.unread, first.findings.exact) == (2, False)
+    assert "missing: 2 samples; which ones, what was read does not say" in str(first)
+    (first,) = check(lambda *_: [torch.arange(5)], 1)
+    assert "give --samples" in say_verdict(first)
+
+
+def test_large_messages_go_in_parts() -> None:
+    store = HashStore()
+    left, right = Board(store, 0, 2), Board(store, 1, 2)
+    message = torch.randint(0, 256, (9 << 20,), dtype=torch.uint8).numpy().tobytes()
+    left.put("large", message)
+    assert right.take("large", 0, patience=1.0) == message
