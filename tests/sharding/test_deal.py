@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flowsched.seeds import draw_entropy, row_seeds
 from flowsched.sharding import Deal, Sharding
+from flowsched.sharding.order import shuffle
 
 SAMPLES = st.integers(0, 200)
 SEEDS = st.one_of(st.none(), st.integers(0, 2**40))
@@ -251,3 +253,11 @@ def test_an_order_stays_the_same_for_ever() -> None:
     deal = Deal(Sharding(8, 2, 2, shuffle=True, seed=7), epoch=1)
     assert list(deal.lists(0)) == [[2, 0], [1, 3]]
     assert list(deal.lists(1)) == [[6, 4], [7, 5]]
+
+
+@pytest.mark.parametrize("units", [2**17 - 1, 2**17 + 1, 300_001])
+def test_orders_of_many_are_sorted_by_the_same_keys_as_those_of_few(units: int) -> None:
+    bits = (units - 1).bit_length()
+    keys = row_seeds(draw_entropy(3, 2, "order"), 0, units) >> np.uint64(bits)
+    expected = np.lexsort([np.arange(units), keys])
+    assert np.array_equal(shuffle(units, seed=3, epoch=2), expected)
