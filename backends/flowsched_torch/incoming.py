@@ -17,7 +17,14 @@ from flowsched_torch.wire import Bytes, Schema, column_sizes, decode, direct_sha
 
 
 class Incoming:
-    """The receiving end of a stream; the arguments are those of :class:`Outgoing`."""
+    """The receiving end of a stream.
+
+    Args:
+        mesh: what connects the ranks.
+        peer: who sends.
+        tag: tells the stream from others between the two.
+        direct: what tensors on accelerators go by; None where they go by the host.
+    """
 
     def __init__(self, mesh: Mesh, peer: int, tag: int, *, direct: Direct | None = None) -> None:
         self._direct = direct

@@ -1,11 +1,11 @@
-"""The sending end of a stream of messages."""
+"""The sending end of a stream of messages, to one rank or the same to several."""
 
 from __future__ import annotations
 
 import pickle
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -17,6 +17,9 @@ from flowsched_torch.messages import HEADER, NEW, SAME, VOID, Capacities, Unsend
 from flowsched_torch.places import Place
 from flowsched_torch.wire import Encoded, Schema, bulk_bytes, encode, pack, spans
 
+End: TypeAlias = tuple[int, int]
+"""Rank and tag."""
+
 _NOTHING = Encoded((), (), (), (), ())
 
 
@@ -25,20 +28,19 @@ class Outgoing:
 
     Args:
         mesh: what connects the ranks.
-        peer: who receives.
-        tag: tells the stream from others between the two.
-        is_awaited: whether the receiver takes each message as soon as it can.
+        to: who receives, each with a tag that tells the stream from others between the two.
+        is_awaited: whether the receivers take each message as soon as they can.
         direct: what tensors on accelerators go by; None where they go by the host.
 
     Attributes:
-        overflows: whether the receiver had not posted all that the last message takes.
+        overflows: whether the receivers had not posted all that the last message takes.
     """
 
     def __init__(
-        self, mesh: Mesh, peer: int, tag: int, *, is_awaited: bool = True, direct: Direct | None = None
+        self, mesh: Mesh, to: Sequence[End], *, is_awaited: bool = True, direct: Direct | None = None
     ) -> None:
         self._direct = direct
-        self._send_to, self.peer, self._tag = mesh.send, peer, tag
+        self._send_to, self.to = mesh.send, to
         self.is_awaited = is_awaited
         self._next = Capacities()
         self._schema: Schema | None = None
@@ -64,7 +66,8 @@ class Outgoing:
                 self._numbers.copy_(batch)
             else:
                 np.copyto(self._numbers, batch)
-            self._works.append(self._send_to(self._message, self.peer, self._tag))
+            for peer, tag in self.to:
+                self._works.append(self._send_to(self._message, peer, tag))
             self.overflows = False
             self._held = None
             return
@@ -135,7 +138,9 @@ class Outgoing:
         pack(encoded, begins, place.bytes)
         self._begin(place.tensor, stop, encoded.bulk, bulk)
         if encoded.direct and self._direct is not None:
-            self._works += [self._direct.send(tensor, self.peer) for tensor in encoded.direct]
+            self._works += [
+                self._direct.send(tensor, peer) for peer, _ in self.to for tensor in encoded.direct
+            ]
             self._held = (self._held, encoded.direct)
         if kind != VOID:
             self._schema = encoded.schema
@@ -153,6 +158,6 @@ class Outgoing:
                 parts.append(packed[:0])
                 late += [bulk_bytes(columns[at])] if at < len(bulk) else []
         late += [bulk_bytes(column) for column in columns[len(self._next.bulk) :]]
-        self._works += [self._send_to([part], self.peer, self._tag) for part in (*parts, *late)]
+        self._works += [self._send_to([part], peer, tag) for peer, tag in self.to for part in (*parts, *late)]
         self._held = (columns, parts, late) if bulk or late else None
         self.overflows = bool(late)

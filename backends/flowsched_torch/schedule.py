@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from flowsched.backend import Links, Program
 from flowsched.programs import ActionKind, Message, Programs
@@ -88,7 +88,7 @@ class RankPlan:
         sends: all messages and signals that it sends.
         reporters: the ranks whose end home must hear of: those of outputs, and of calls that nobody reads. All
             other calls have ended when these have.
-        spreads: at a home that passes outputs on to all ranks, the messages for each output's call.
+        spreads: at a home that passes outputs on to all ranks, the message for each output's call.
         spread: on the others of these ranks, by number of the call, the message that brings it.
     """
 
@@ -100,7 +100,7 @@ class RankPlan:
     outputs: dict[int, Incoming] = field(default_factory=dict)
     sends: list[Outgoing | Signal] = field(default_factory=list)
     reporters: frozenset[int] = frozenset()
-    spreads: list[tuple[int, list[Outgoing]]] = field(default_factory=list)
+    spreads: list[tuple[int, Outgoing]] = field(default_factory=list)
     spread: dict[int, Incoming] = field(default_factory=dict)
 
 
@@ -196,9 +196,9 @@ class _Planner:
         for tag, call in enumerate(_output_calls(own.program), first):
             if self._rank == home:
                 others = [peer for peer in range(self._programs.placement.processes) if peer != home]
-                streams = [Outgoing(self._mesh, peer, tag) for peer in others]
-                own.spreads.append((call, streams))
-                own.sends.extend(streams)
+                stream = Outgoing(self._mesh, [(peer, tag) for peer in others])
+                own.spreads.append((call, stream))
+                own.sends.append(stream)
             else:
                 own.spread[call] = Incoming(self._mesh, home, tag)
         own.post.extend(own.spread.values())
@@ -247,23 +247,37 @@ class _Planner:
         return Here(producer, start, stop) if found is None else There(found[0], stop - start, found[1])
 
     def _send(self) -> None:
+        alike: dict[tuple[Any, ...], list[Message]] = {}
         for message in self._messages(ActionKind.SEND):
-            tag = self._tag + message.number
             if message.is_signal:
-                signal = Signal(self._mesh, message.receiver, tag)
+                signal = Signal(self._mesh, message.receiver, self._tag + message.number)
                 self._calls[message.producer].signals.append(signal)
                 self._own.sends.append(signal)
-                continue
-            # A home that runs calls itself takes outputs when it has run them: nobody may wait for that before.
-            awaited = bool(message.readers) or self._programs.placement.home_is_apart
-            direct = self._direct_with(message.receiver)
-            stream = Outgoing(self._mesh, message.receiver, tag, is_awaited=awaited, direct=direct)
-            self._stream_of[message.number] = stream
-            self._own.sends.append(stream)
-            if message.producer < 0:
-                self._own.inputs.append((stream, -1 - message.producer, message.start, message.stop))
             else:
-                self._calls[message.producer].sends.append((stream, message.start, message.stop))
+                alike.setdefault(self._what_is_sent(message), []).append(message)
+        for messages in alike.values():
+            self._send_together(messages)
+
+    def _what_is_sent(self, message: Message) -> tuple[Any, ...]:
+        """Return what tells a message from others, except who receives it; where order counts, it is one alone."""
+        rows = message.producer, message.start, message.stop
+        return (*rows, self._is_awaited(message), -1 if self._direct is None else message.number)
+
+    def _send_together(self, messages: Sequence[Message]) -> None:
+        first = messages[0]
+        to = [(message.receiver, self._tag + message.number) for message in messages]
+        awaited, direct = self._is_awaited(first), self._direct_with(first.receiver)
+        stream = Outgoing(self._mesh, to, is_awaited=awaited, direct=direct)
+        self._stream_of.update((message.number, stream) for message in messages)
+        self._own.sends.append(stream)
+        if first.producer < 0:
+            self._own.inputs.append((stream, -1 - first.producer, first.start, first.stop))
+        else:
+            self._calls[first.producer].sends.append((stream, first.start, first.stop))
+
+    def _is_awaited(self, message: Message) -> bool:
+        # A home that runs calls itself takes outputs when it has run them: nobody may wait for that before.
+        return bool(message.readers) or self._programs.placement.home_is_apart
 
     def _direct_with(self, peer: int) -> Direct | None:
         """Return what tensors on accelerators go by between this rank and another; a home apart has no device."""

@@ -123,12 +123,11 @@ class RankStep:
         Raises:
             OutputError: one cannot be pickled.
         """
-        for call, streams in self.own.spreads:
-            for stream in streams:
-                try:
-                    stream.send(self.outputs[call])
-                except UnsendableError as error:
-                    raise unsendable_output(self._step, call, error, self.outputs[call]) from error.__cause__
+        for call, stream in self.own.spreads:
+            try:
+                stream.send(self.outputs[call])
+            except UnsendableError as error:
+                raise unsendable_output(self._step, call, error, self.outputs[call]) from error.__cause__
 
     def take_spread(self) -> dict[int, Batch]:
         """Elsewhere: wait for the outputs that home passes on; return all by number of the call.
@@ -159,7 +158,8 @@ class RankStep:
         except UnsendableError as error:
             raise unsendable_output(self._step, own.links.call, error, rows) from error.__cause__
         if outgoing.overflows and self._look is not None:
-            self._look(outgoing.peer, own.links.call)
+            for peer, _ in outgoing.to:
+                self._look(peer, own.links.call)
 
     def _move(self, moves: Sequence[Move], own: CallPlan | None = None, output: Batch = None) -> None:
         """Send and take messages in the one order of all ranks."""
