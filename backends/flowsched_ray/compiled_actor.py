@@ -76,7 +76,6 @@ class CompiledActor(ReplicaActor):
         step, links = self._enter(key, number, call)
         # A channel is written to again in the next step, and not before nobody holds what it carried.
         batches = arrive(step, links, [piece.rows for piece in pieces], decode_copy)
-        del pieces
         output, _ = self._call(step, links, batches)
         try:
             rows = [encode_rows(output, *cut) for cut in zip(ranges[::2], ranges[1::2], strict=True)]
