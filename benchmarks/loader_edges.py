@@ -156,7 +156,7 @@ def count_gathered(rows: Rows) -> tuple[int, int, int]:
     for batch in loader:
         processed += len(batch["labels"]) * accelerator.num_processes
         gathered = torch.cat([gathered, accelerator.gather_for_metrics(batch["labels"])])
-    return processed, len(gathered), len(gathered.unique())
+    return processed, len(gathered), len(set(gathered.tolist()))
 
 
 def main() -> None:

@@ -12,11 +12,12 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 import torch.distributed as dist
-from torch._C._distributed_c10d import (  # torch.distributed has them, and does not export them to mypy
+from torch._C._distributed_c10d import (
     HashStore,
     PrefixStore,
     TCPStore,
-)
+)  # those of dist, which mypy does not see
+from torch._C._distributed_c10d import Store as TorchStore
 
 _CHUNK = 4 << 20  # bytes; a store refuses values above 8 MiB
 _POLL = 0.02
@@ -112,7 +113,7 @@ def open_board(environment: Mapping[str, str] | None = None) -> Board | None:
     return None if store is None else Board(PrefixStore("flowsched/check", store), rank, ranks)
 
 
-def _launchers_store(environment: Mapping[str, str]) -> Store | None:
+def _launchers_store(environment: Mapping[str, str]) -> TorchStore | None:
     if environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return None
     host, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])

@@ -178,7 +178,8 @@ def _verdict(checked: Checked) -> Iterator[str]:
         batches = ", ".join(str(rank.batches) for rank in found.ranks)
         yield f"UNEVEN: ranks have {batches} batches; a collective in each batch, as DDP's in training, would hang"
     wrong = not found.exact or bool(checked.endless)
-    blocks: list[tuple[str, ...]] = [_EXACT] * wrong + [_EVEN] * (wrong or not found.even)
+    blocks: list[tuple[str, ...]] = []
+    blocks += [_EXACT] * wrong + [_EVEN] * (wrong or not found.even)
     if found.surplus and any(kind.startswith(_OF_ACCELERATE) for kind in checked.kinds):
         blocks.append(_GATHERED)
     if len(found.ranks) == 1:

@@ -34,9 +34,14 @@ def check(load: Load, ranks: int, samples: int | None = None, patience: float = 
         return list(pool.map(one, range(ranks)))
 
 
+def stock(data: Any, **options: Any) -> DataLoader[Any]:
+    """Return torch's own loader over anything with numbered samples."""
+    return DataLoader(data, **options)
+
+
 def distributed(rank: int, ranks: int) -> Any:
-    data = torch.arange(10)
-    return DataLoader(data, batch_size=2, sampler=DistributedSampler(data, ranks, rank, shuffle=False))  # type: ignore[arg-type]
+    data: Any = torch.arange(10)
+    return stock(data, batch_size=2, sampler=DistributedSampler(data, ranks, rank, shuffle=False))
 
 
 def test_all_ranks_find_the_same() -> None:
@@ -61,14 +66,14 @@ def test_flowscheds_own_loader_is_exact_in_every_mode(mode: str) -> None:
 @pytest.mark.parametrize("samples", [20, 21])
 def test_ranks_with_data_sets_of_their_own_are_compared_by_what_these_hold(samples: int) -> None:
     data = torch.arange(100, 100 + samples)
-    (first, *_) = check(lambda rank, ranks: DataLoader(data[rank::ranks], batch_size=4), 2)  # type: ignore[arg-type]
+    (first, *_) = check(lambda rank, ranks: stock(data[rank::ranks], batch_size=4), 2)
     assert first.way == Way.DIGESTS
     assert (first.findings.exact, first.findings.expected) == (True, samples)
 
 
 def test_data_sets_of_their_own_that_overlap_are_found_out() -> None:
     data = torch.arange(20)
-    (first, *_) = check(lambda rank, _: DataLoader(data[9 * rank : 9 * rank + 11], batch_size=4), 2, 20)  # type: ignore[arg-type]
+    (first, *_) = check(lambda rank, _: stock(data[9 * rank : 9 * rank + 11], batch_size=4), 2, 20)
     assert (first.findings.surplus, first.findings.exact) == (2, False)
     assert "2 samples repeated" in say_verdict(first)
 
@@ -106,7 +111,7 @@ def test_a_rank_that_never_answers_is_named() -> None:
 
 
 def test_one_process_is_checked_as_it_is() -> None:
-    loader = DataLoader(range(10), batch_size=4, drop_last=True)  # type: ignore[arg-type]
+    loader = stock(range(10), batch_size=4, drop_last=True)
     for _ in range(2):
         checked = check_loader(loader)
         assert isinstance(checked, Checked)

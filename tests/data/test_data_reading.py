@@ -10,7 +10,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, IterableDataset, SequentialSampler
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    DistributedSampler,
+    IterableDataset,
+    SequentialSampler,
+)
 
 from flowsched.data.checking import Findings, RankRows, compare
 from flowsched.data.digests import digest, rows_of
@@ -21,7 +28,7 @@ from flowsched.data.sampler import ShardedBatchSampler
 Loaders = Callable[[Any, int, int, int], DataLoader[Any]]
 
 
-class Refusing:
+class Refusing(Dataset[Any]):
     """A data set that is not to be loaded."""
 
     def __init__(self, count: int) -> None:
@@ -51,18 +58,23 @@ def read_all(loaders: Loaders, samples: int, size: int, ranks: int) -> Findings:
     return compare([RankRows(one.keys, one.sizes, one.real) for one in readings], readings[0].samples)
 
 
+def stock(data: Any, **options: Any) -> DataLoader[Any]:
+    """Return torch's own loader over anything with numbered samples."""
+    return DataLoader(data, **options)
+
+
 def distributed(data: Any, size: int, rank: int, ranks: int) -> DataLoader[Any]:
-    sampler = DistributedSampler(data, num_replicas=ranks, rank=rank, shuffle=True)
-    return DataLoader(data, batch_size=size, sampler=sampler)
+    sampler: DistributedSampler[Any] = DistributedSampler(data, num_replicas=ranks, rank=rank, shuffle=True)
+    return stock(data, batch_size=size, sampler=sampler)
 
 
 def dropping(data: Any, size: int, rank: int, ranks: int) -> DataLoader[Any]:
-    sampler = DistributedSampler(data, num_replicas=ranks, rank=rank, drop_last=True)
-    return DataLoader(data, batch_size=size, sampler=sampler)
+    sampler: DistributedSampler[Any] = DistributedSampler(data, num_replicas=ranks, rank=rank, drop_last=True)
+    return stock(data, batch_size=size, sampler=sampler)
 
 
 def ours(data: Any, size: int, rank: int, ranks: int) -> DataLoader[Any]:
-    return DataLoader(data, batch_sampler=ShardedBatchSampler(data, size, rank=rank, ranks=ranks))
+    return stock(data, batch_sampler=ShardedBatchSampler(data, size, rank=rank, ranks=ranks))
 
 
 def accelerated(even: bool) -> Loaders:
@@ -70,7 +82,7 @@ def accelerated(even: bool) -> Loaders:
 
     def load(data: Any, size: int, rank: int, ranks: int) -> DataLoader[Any]:
         batches = BatchSampler(SequentialSampler(data), size, drop_last=False)
-        return DataLoader(data, batch_sampler=shard(batches, ranks, rank, even_batches=even))
+        return stock(data, batch_sampler=shard(batches, ranks, rank, even_batches=even))
 
     return load
 
@@ -109,17 +121,15 @@ def test_accelerates_uneven_batches_are_exact_and_leave_ranks_empty() -> None:
 
 
 def test_a_loader_without_a_sampler_gives_everything_to_each_rank() -> None:
-    found = read_all(lambda data, size, rank, ranks: DataLoader(data, batch_size=size), 21, 4, 3)  # noqa: ARG005
+    found = read_all(lambda data, size, rank, ranks: stock(data, batch_size=size), 21, 4, 3)  # noqa: ARG005
     assert found.everything
     assert found.times.tolist() == [3] * 21
 
 
 def test_one_id_a_row_and_lists_of_ids_are_read_without_batches() -> None:
-    single = DataLoader(Refusing(5), batch_size=None)
+    single = stock(Refusing(5), batch_size=None)
     assert read_loader(single, Way.IDS).keys.tolist() == [0, 1, 2, 3, 4]
-    lists = DataLoader(
-        Refusing(5), sampler=BatchSampler(SequentialSampler(range(5)), 2, False), batch_size=None
-    )
+    lists = stock(Refusing(5), sampler=BatchSampler(SequentialSampler(range(5)), 2, False), batch_size=None)
     reading = read_loader(lists, Way.IDS)
     assert (reading.keys.tolist(), reading.sizes.tolist()) == ([0, 1, 2, 3, 4], [2, 2, 1])
 
@@ -127,13 +137,13 @@ def test_one_id_a_row_and_lists_of_ids_are_read_without_batches() -> None:
 def test_a_sampler_alone_is_read() -> None:
     reading = read_loader(ShardedBatchSampler(10, 2, rank=1, ranks=3), Way.IDS)
     assert (reading.keys.tolist(), reading.sizes.tolist(), reading.samples) == ([2, 3, 8], [2, 1], 10)
-    reading = read_loader(DistributedSampler(range(5), 2, 0, shuffle=False), Way.IDS)
+    reading = read_loader(DistributedSampler(Refusing(5), 2, 0, shuffle=False), Way.IDS)
     assert (reading.keys.tolist(), reading.samples) == ([0, 2, 4], 5)
 
 
 def test_the_loader_is_as_it_was_afterwards() -> None:
     data = torch.arange(10)
-    loader = DataLoader(data, batch_size=4, num_workers=1, persistent_workers=True, collate_fn=torch.stack)
+    loader = stock(data, batch_size=4, num_workers=1, persistent_workers=True, collate_fn=torch.stack)
     before = [batch.tolist() for batch in loader]
     state = dict(vars(loader))
     assert read_loader(loader, Way.IDS).keys.tolist() == list(range(10))
@@ -142,15 +152,16 @@ def test_the_loader_is_as_it_was_afterwards() -> None:
 
 
 def test_the_loader_is_as_it_was_when_reading_failed() -> None:
-    loader: DataLoader[Any] = DataLoader([1, 2], batch_sampler=[[0], ["x"]])  # type: ignore[list-item]
+    data = [1, 2]
+    loader = stock(data, batch_sampler=[[0], ["x"]])
     with pytest.raises((TypeError, ValueError)):
         read_loader(loader, Way.IDS)
-    assert loader.dataset == [1, 2]
+    assert vars(loader)["dataset"] is data
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_streams_are_told_apart_by_what_they_hold_before_they_are_padded(workers: int) -> None:
-    loader = DataLoader(Squares(7), batch_size=3, num_workers=workers)  # collating would fail: lengths differ
+    loader = stock(Squares(7), batch_size=3, num_workers=workers)  # collating would fail: lengths differ
     with pytest.raises(TypeError):
         read_loader(loader, Way.IDS)
     reading = read_loader(loader, Way.DIGESTS)
@@ -177,7 +188,7 @@ def test_a_loader_that_goes_on_for_ever_is_given_up() -> None:
         def __iter__(self) -> Iterator[list[int]]:
             return forever()
 
-    loader = DataLoader(Refusing(2), batch_sampler=Endless(SequentialSampler(range(2)), 2, False))
+    loader = stock(Refusing(2), batch_sampler=Endless(SequentialSampler(range(2)), 2, False))
     reading = read_loader(loader, Way.IDS)
     assert not reading.ends
     assert len(reading.keys) > 8
@@ -187,7 +198,7 @@ def test_rows_that_pad_by_name_are_known_as_such() -> None:
     data = torch.arange(7)
     loaders: list[DataLoader[Any]] = [
         ShardedLoader(data, 2, "even", tail="pad", rank=1, ranks=2),
-        DataLoader(data, batch_sampler=ShardedBatchSampler(data, 2, "even", tail="pad", rank=1, ranks=2)),
+        stock(data, batch_sampler=ShardedBatchSampler(data, 2, "even", tail="pad", rank=1, ranks=2)),
     ]
     for loader in loaders:
         reading = read_loader(loader, Way.IDS)
@@ -207,12 +218,12 @@ def test_probes_tell_data_sets_apart_and_leave_out_what_changes_each_time() -> N
         def __getitem__(self, index: int) -> Any:
             return torch.rand(3) if index else 0
 
-    assert probe(DataLoader(torch.arange(3)), [0, 2]) != probe(DataLoader(torch.arange(3) + 1), [0, 2])
-    assert probe(DataLoader(torch.arange(3)), [0, 2]) == probe(DataLoader(torch.arange(3)), [0, 2])
-    steady, random = probe(DataLoader(Random()), [0, 1])  # type: ignore[arg-type]
+    assert probe(stock(torch.arange(3)), [0, 2]) != probe(stock(torch.arange(3) + 1), [0, 2])
+    assert probe(stock(torch.arange(3)), [0, 2]) == probe(stock(torch.arange(3)), [0, 2])
+    steady, random = probe(stock(Random()), [0, 1])
     assert steady is not None
     assert random is None
-    assert probe(DataLoader(Refusing(2)), [0]) == [None]  # type: ignore[arg-type]
+    assert probe(stock(Refusing(2)), [0]) == [None]
 
 
 def test_digests_tell_kinds_and_shapes_apart() -> None:

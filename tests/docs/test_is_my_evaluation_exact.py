@@ -56,7 +56,7 @@ assert metrics == {"eval_loss": 10.0}, metrics
 """
 
 
-def example(heading: str, number: int = 0) -> str:
+def example(heading: str, number: int = 0) -> Any:
     """Return an example of a section."""
     return re.findall(
         r"```python\n(.*?)```", PAGE.split(f"### {heading}\n")[1].split("\n### ")[0], re.DOTALL
@@ -127,10 +127,10 @@ def test_a_trainer_evaluates_each_sample_once() -> None:
 
 def test_the_outputs_on_the_page_are_what_is_printed() -> None:
     assert f"```\n{render_deal(Deal(Sharding(1021, 4, 16)))}\n```" in PAGE
-    data = torch.arange(1021)
+    data: Any = torch.arange(1021)
     readings = [
         read_loader(
-            DataLoader(data, batch_size=16, sampler=DistributedSampler(data, 4, rank, shuffle=False)),  # type: ignore[arg-type]
+            DataLoader(data, batch_size=16, sampler=DistributedSampler(data, 4, rank, shuffle=False)),
             Way.IDS,
         )
         for rank in range(4)
