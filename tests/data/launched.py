@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Setup:
     model: Callable[[Tensor], Tensor]
     prepare: Callable[[Any], Any]
     step: Callable[[Tensor], None]
-    refused: dict[str, Callable[[], object]]
+    refused: dict[str, Callable[[], Any]]
 
 
 def make_model() -> nn.Module:
@@ -102,11 +103,14 @@ def set_up_accelerate() -> Setup:
         optimizer.step()
         optimizer.zero_grad()
 
-    refused = {
-        name: lambda loader=loader: list(accelerator.prepare(loader))
-        for name, loader in own_loaders().items()
+    refused: dict[str, Callable[[], Any]] = {
+        name: partial(_iterate_prepared, accelerator, loader) for name, loader in own_loaders().items()
     }
     return Setup(model, accelerator.prepare, step, refused)
+
+
+def _iterate_prepared(accelerator: Any, loader: Any) -> None:
+    list(accelerator.prepare(loader))
 
 
 def set_up_deepspeed() -> Setup:

@@ -15,7 +15,7 @@ from torch.utils.data.distributed import DistributedSampler
 from flowsched.data import DoubleShardingError, ShardedBatchSampler, ShardedDataset, ShardedLoader
 from tests.data.sizes import Stream
 
-HERE = {"rank": 1, "ranks": 4}
+HERE: dict[str, Any] = {"rank": 1, "ranks": 4}
 
 
 def stock_loader() -> DataLoader[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,9 +86,17 @@ def test_the_state_after_a_whole_epoch_has_nothing_left_on_any_rank(sizes: Sizes
 
 
 def test_a_stock_loader_with_workers_and_pinned_memory_takes_the_sampler() -> None:
-    for options in ({}, {"num_workers": 2}, {"num_workers": 2, "persistent_workers": True}):
+    several: tuple[dict[str, Any], ...] = (
+        {},
+        {"num_workers": 2},
+        {"num_workers": 2, "persistent_workers": True},
+    )
+    for options in several:
         samplers = [ShardedBatchSampler(23, 4, rank=rank, ranks=3, shuffle=True) for rank in range(3)]
-        loaders = [DataLoader(range(23), batch_sampler=sampler, **options) for sampler in samplers]  # type: ignore[arg-type]
+        numbers: Any = range(23)
+        loaders: list[DataLoader[int]] = [
+            DataLoader(numbers, batch_sampler=sampler, **options) for sampler in samplers
+        ]
         for epoch in range(2):
             for sampler in samplers:
                 sampler.set_epoch(epoch)
