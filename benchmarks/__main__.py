@@ -18,6 +18,7 @@ BENCHMARKS = {
     "gloo_data": "benchmarks.gloo_data",
     "peers": "benchmarks.peers.compare",
     "growth": "benchmarks.growth",
+    "sharding": "benchmarks.sharding",
 }
 """Modules whose ``measure`` returns a section, by name; each is imported when it is asked for."""
 README = Path(__file__).with_name("README.md")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
+import torch
 import torch.distributed as dist
 
 from flowsched.batch import Batch, count_rows
@@ -23,6 +24,9 @@ from flowsched.data.peers import Peers
 from flowsched.data.receiving import Receiver, Senders
 from flowsched.errors import Problem, ProblemsError, say_exception
 from flowsched.sharding import Deal
+
+Turn: TypeAlias = tuple[Mapping[int, Sequence[torch.Tensor]], Iterator[int]]
+"""The bytes of each rank in one turn, sent or received into, and the ranks as theirs arrive."""
 
 
 class GatherError(ProblemsError):
@@ -144,21 +148,29 @@ def _exchange(
 ) -> Any:
     """Return one column of all rows, or None where it goes to another rank."""
     parts = [part.to(senders.travel) for part in own.parts]
-    if to is not None and peers.rank != to:
-        for _ in peers.exchange(parts, [to], {}):
-            pass
-        return None
-    receiver = Receiver(senders, padding)
-    others = [rank for rank in senders.columns if rank != peers.rank]
-    buffers = {rank: receiver.buffers(rank) for rank in others}
-    targets = range(peers.size) if to is None else ()
-    for rank in peers.exchange(parts, targets, buffers):
-        if rank == peers.rank:
-            if rank in senders.columns:
-                receiver.put(rank, parts)
-        elif not receiver.is_there(rank):
-            receiver.put(rank, buffers[rank])
-    return receiver.result
+    receiver = Receiver(senders, padding) if to in (None, peers.rank) else None
+    targets = range(peers.size) if to is None else [to]
+    others = [rank for rank in senders.columns if rank != peers.rank and receiver is not None]
+
+    def begin(turn: int) -> Turn:
+        cut = senders.cut(peers.rank, turn) if peers.rank in senders.columns else []
+        sent = [part[span] for part, span in zip(parts, cut, strict=True)]
+        received = {rank: receiver.buffers(rank, turn) for rank in others} if receiver is not None else {}
+        arrivals = peers.exchange(sent, targets, received)
+        next(arrivals)
+        return {**received, peers.rank: sent}, arrivals
+
+    following = begin(0)
+    for turn in range(senders.turns):
+        bytes_of, arrivals = following
+        if turn + 1 < senders.turns:
+            following = begin(turn + 1)  # travels while the rows of this turn are put where they belong
+        if receiver is not None and peers.rank in senders.columns:
+            receiver.put(peers.rank, turn, bytes_of[peers.rank])
+        for rank in arrivals:
+            if receiver is not None and not receiver.is_there(rank):
+                receiver.put(rank, turn, bytes_of[rank])
+    return receiver.result if receiver is not None else None
 
 
 def _insert(batch: dict[str, Any], path: Path, column: Column | Any) -> dict[str, Any]:

@@ -83,6 +83,8 @@ class Peers:
     ) -> Iterator[int]:
         """Send this process's bytes to others, receive theirs, yield each rank whose bytes are there; own first.
 
+        All is under way when the first is yielded, so that two exchanges may overlap.
+
         Args:
             own: uint8 tensors, on the devices on which they can travel.
             targets: ranks that get them.

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
 from flowsched.data.ordering import Places
-from flowsched.data.packing import Column, as_bytes, unpack
+from flowsched.data.packing import Column, Packing, Rows, as_bytes, unpack
 
+_AT_ONCE = 1 << 22  # bytes that a rank sends another at a time, so that what is received needs little memory
 _SAME_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -35,9 +37,42 @@ class Senders:
     travel: torch.device
     home: torch.device
 
+    @cached_property
+    def turns(self) -> int:
+        """How many times ranks exchange rows: more than once where they are many, to need little memory."""
+        return max((-(-self.rows[rank] // self._at_once) for rank in self.columns), default=1)
+
+    def span(self, rank: int, turn: int) -> slice:
+        """Return which of its rows a rank sends in one turn."""
+        rows = self.rows[rank]
+        return slice(min(turn * self._at_once, rows), min((turn + 1) * self._at_once, rows))
+
+    def sizes(self, rank: int, turn: int) -> tuple[int, ...]:
+        """Return how many bytes each part of a rank has in one turn."""
+        return tuple(part.stop - part.start for part in self.cut(rank, turn))
+
+    def cut(self, rank: int, turn: int) -> list[slice]:
+        """Return which bytes of each of its parts a rank sends in one turn."""
+        sizes, rows, span = self.columns[rank].sizes, self.rows[rank], self.span(rank, turn)
+        if rows <= self._at_once:
+            return [slice(0, size if turn == 0 else 0) for size in sizes]
+        return [slice(size // rows * span.start, size // rows * span.stop) for size in sizes]
+
+    @cached_property
+    def _at_once(self) -> int:
+        """How many rows a rank sends at a time; only those that lie in memory one after another can be divided."""
+        if not all(
+            column.packing == Packing.PLAIN and len(column.sizes) == 1 for column in self.columns.values()
+        ):
+            return max(1, *self.rows)
+        widest = max(
+            (self.columns[rank].sizes[0] // max(1, self.rows[rank]) for rank in self.columns), default=0
+        )
+        return max(1, _AT_ONCE // max(1, widest))
+
 
 class Receiver:
-    """One column of all rows, filled rank by rank.
+    """One column of all rows, filled turn by turn.
 
     Args:
         senders: who sends what.
@@ -49,21 +84,31 @@ class Receiver:
 
     def __init__(self, senders: Senders, padding: float | int | bool | None) -> None:
         self._of = senders
+        self._memory: dict[tuple[int, int], list[torch.Tensor]] = {}
         self.result = _allocate(senders, padding)
 
-    def buffers(self, rank: int) -> list[torch.Tensor]:
-        """Return what a rank's bytes are received into: their place itself, where they lie there as they come."""
-        column = self._of.columns[rank]
-        if self._is_direct(rank):
-            return [as_bytes(self.result[self._of.places[rank]])]
-        return [torch.empty(size, dtype=torch.uint8, device=self._of.travel) for size in column.sizes]
+    def buffers(self, rank: int, turn: int) -> list[torch.Tensor]:
+        """Return what a rank's bytes are received into: their place itself, where they lie there as they come.
 
-    def put(self, rank: int, parts: Sequence[torch.Tensor]) -> None:
-        """Put a rank's rows where they belong, if they are not there already."""
-        column, place, result = self._of.columns[rank], self._of.places[rank], self.result
+        Otherwise the memory is that of two turns before.
+        """
+        sizes = self._of.sizes(rank, turn)
+        if self.is_there(rank):
+            return [as_bytes(self.result[self._place(rank, turn)])]
+        key = rank, turn % 2
+        if key not in self._memory:
+            self._memory[key] = [
+                torch.empty(size, dtype=torch.uint8, device=self._of.travel) for size in sizes
+            ]
+        return [memory[:size] for memory, size in zip(self._memory[key], sizes, strict=True)]
+
+    def put(self, rank: int, turn: int, parts: Sequence[torch.Tensor]) -> None:
+        """Put a rank's rows of one turn where they belong."""
+        column, place, result = self._of.columns[rank], self._place(rank, turn), self.result
         if column.kind in ("none", "empty"):
             return
-        rows = unpack(column, parts, self._of.rows[rank])
+        span = self._of.span(rank, turn)
+        rows = unpack(column, parts, span.stop - span.start)
         if isinstance(result, torch.Tensor):
             rows = rows.to(result.device)
         if isinstance(result, list):
@@ -78,9 +123,6 @@ class Receiver:
 
     def is_there(self, rank: int) -> bool:
         """Return whether what a rank sends needs no putting once it is received."""
-        return self._is_direct(rank)
-
-    def _is_direct(self, rank: int) -> bool:
         column = self._of.columns[rank]
         return (
             isinstance(self.result, torch.Tensor)
@@ -88,6 +130,12 @@ class Receiver:
             and column.trailing == tuple(self.result.shape[1:])
             and self.result.device == self._of.travel
         )
+
+    def _place(self, rank: int, turn: int) -> slice | Rows:
+        place, span = self._of.places[rank], self._of.span(rank, turn)
+        if isinstance(place, slice):
+            return slice(place.start + span.start, place.start + span.stop)
+        return place[span]
 
 
 def _allocate(senders: Senders, padding: float | int | bool | None) -> Any:

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch.utils.data import DataLoader
 
-from flowsched.data import GatherError, ShardedBatchSampler, gather
+from flowsched.data import GatherError, ShardedBatchSampler, gather, receiving
 from flowsched.sharding import Deal, Sharding
 
 
@@ -161,6 +161,19 @@ def _collectives(rank: int, ranks: int) -> int:
     return int(calls.call_count)
 
 
+def _in_turns(rank: int, ranks: int) -> Any:
+    """Rows that do not fit at once into what is sent at a time, on some ranks in more turns than on others."""
+    loader = Loader(21, ranks, shuffle=True)
+    ids = loader.ids(rank)
+    rows = {"id": torch.tensor(ids), "wide": np.array(ids)[:, None] * np.ones((1, 1 + rank % 2), np.int64)}
+    with patch.object(receiving, "_AT_ONCE", 40):
+        return (
+            gather(rows, loader, padding=-1),
+            gather(torch.full((7 * rank, 2), rank)),
+            gather(torch.tensor(ids), loader, to=0),
+        )
+
+
 def _wrong_rows(rank: int, ranks: int) -> Any:
     loader = Loader(4 * ranks, ranks, batch_size=2)
     return gather([0] * (5 if rank == ranks - 1 else 4), loader)
@@ -207,6 +220,7 @@ CASES: dict[str, Any] = {
     "many columns": _many_columns,
     "lent": _lent,
     "collectives": _collectives,
+    "in turns": _in_turns,
     "wrong rows": _wrong_rows,
     "batches for rows": _batches_for_rows,
     "other shape": _unlike(torch.zeros(2, 3), torch.zeros(2, 4)),

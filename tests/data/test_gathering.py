@@ -150,6 +150,19 @@ def test_what_comes_back_shares_no_memory_with_what_was_given(outcomes: Outcomes
         assert stored == 4
 
 
+def test_many_rows_come_in_turns_and_are_the_same(outcomes: Outcomes) -> None:
+    ranks = range(len(outcomes))
+    width = 2 if len(outcomes) > 1 else 1
+    of = {sample: rank for rank in ranks for sample in Loader(21, len(outcomes), shuffle=True).ids(rank)}
+    wide = [[at] * (1 + of[at] % 2) + [-1] * (width - 1 - of[at] % 2) for at in range(21)]
+    for rank, own in enumerate(outcomes):
+        ordered, listed, first = own["in turns"]
+        assert ordered["id"].tolist() == list(range(21))
+        assert ordered["wide"].tolist() == wide
+        assert listed.tolist() == [[one, one] for one in ranks for _ in range(7 * one)]
+        assert first.tolist() == list(range(21)) if rank == 0 else first is None
+
+
 def test_all_ranks_meet_once_and_then_only_rows_travel(outcomes: Outcomes) -> None:
     assert {own["collectives"] for own in outcomes} == {int(len(outcomes) > 1)}
 
