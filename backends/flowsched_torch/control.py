@@ -29,7 +29,7 @@ class Kind(IntEnum):
     BUILT = 20  # a replica is there
     READY = 21  # all replicas of the rank are there
     JOINED = 22
-    ENDED = 23  # the rank's part of the step
+    ENDED = 23  # the rank's part of the step, or that of all local ranks
     EVENT = 24
     LOOK = 25  # an output of this call is under way for which home has not posted all memory
     FAILED = 26  # a failure of the user's; the payload is the error

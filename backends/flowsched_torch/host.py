@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from flowsched_torch.control import Connection, Kind
 
-_ENDS = 4  # files of each rank: its two connections, the board, and where it says that it has ended a step
+_ENDS = 5  # files of each rank: its two connections, the board, and both ends of the arrivals
 
 
 def main(number: int) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import selectors
 import socket
 import time
@@ -38,11 +37,6 @@ class Hub:
         orders: by rank, what its main thread reads.
         alarms: by rank, what a thread of its own reads, also while a worker is busy.
         timeout: seconds after which a rank that does not answer is given up.
-        counted: a pipe into which each rank writes a byte when it has ended its part of a step; None where they
-            say so in frames.
-
-    Attributes:
-        ended: how many bytes have come out of it.
     """
 
     def __init__(
@@ -50,9 +44,7 @@ class Hub:
         orders: Mapping[int, Connection],
         alarms: Mapping[int, Connection],
         timeout: float,
-        counted: int | None = None,
     ) -> None:
-        self._counted, self.ended = counted, 0
         self._orders, self._alarms = orders, alarms
         self._timeout = timeout
         self._selector = selectors.DefaultSelector()
@@ -61,8 +53,6 @@ class Hub:
                 self._selector.register(connection, selectors.EVENT_READ, (rank, connection))
         self._woken, self._waker = socket.socketpair()
         self._selector.register(self._woken, selectors.EVENT_READ, None)
-        if counted is not None:
-            self._selector.register(counted, selectors.EVENT_READ, counted)
         self._asked = time.monotonic()  # when all were last asked whether they are there
         self._heard = dict.fromkeys(orders, self._asked)
         self._arrived: deque[tuple[int, Frame]] = deque()
@@ -130,8 +120,6 @@ class Hub:
                 connection.close()
         self._woken.close()
         self._waker.close()
-        if self._counted is not None:
-            os.close(self._counted)
 
     def _wait(self) -> None:
         self._read(self._selector.select(self._timeout / _PINGS))
@@ -149,9 +137,6 @@ class Hub:
         for key, _ in ready:
             if key.data is None:
                 self._woken.recv(4096)
-                continue
-            if key.data is self._counted:
-                self.ended += len(os.read(key.fd, 4096))
                 continue
             rank, connection = key.data
             for frame in connection.drain():

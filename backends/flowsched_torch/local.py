@@ -19,6 +19,7 @@ import torch.distributed as dist
 from flowsched.backend import Deployment, Outputs, Running, Step, pack_object, unpack_error
 from flowsched.errors import SessionError
 from flowsched.programs import Placement
+from flowsched_torch.arrivals import Arrivals
 from flowsched_torch.board import Board
 from flowsched_torch.building import Building
 from flowsched_torch.control import Connection, Frame, Kind
@@ -71,24 +72,23 @@ class LocalRanks(Running):
         self._closed = False
         self._step: Step | None = None
         self._idle = False  # whether no rank can be in the middle of its constructors or a call
-        self._awaited = 0  # how often ranks must have ended a step
+        self._ended = 0  # how many steps have ended on all ranks
         self._numbers = PlanNumbers()
         self._last: int | None = None  # the plan of the last step
         self._staying: int | None = None  # the plan of which the ranks have begun the next step already
         self._seen = SeenByPlan()
         self._pids: list[int] = []  # of the ranks, by their numbers
         self._mesh: Mesh | None = None
-        self._board = Board.make(placement.ranks)
+        self._board, self._arrivals = Board.make(placement.ranks), Arrivals.make()
         ends = [(socket.socketpair(), socket.socketpair()) for _ in range(placement.ranks)]
         orders = {rank: Connection(order[0]) for rank, (order, _) in enumerate(ends)}
         alarms = {rank: Connection(alarm[0]) for rank, (_, alarm) in enumerate(ends)}
-        counted, self._counting = os.pipe()
-        self._hub = Hub(orders, alarms, timeout, counted)
+        self._hub = Hub(orders, alarms, timeout)
         self._losses = LocalLosses(
             self._hub, self._board, forking, placement, deployment.replicas, timeout, self._pids
         )
         self._teller = Teller(deployment.observer, self._hub.wake)
-        self._forgotten = weakref.finalize(self, _abandon, self._hub, self._board)
+        self._forgotten = weakref.finalize(self, _abandon, self._hub, self._board, self._arrivals)
         self._is_late = False
         self._building = Building(placement, deployment.replicas, build_timeout, self._end_building)
         try:
@@ -152,12 +152,11 @@ class LocalRanks(Running):
             list(sys.path), str(Path.cwd()), dict(os.environ), list(sys.argv), pack_object(job)
         )
         try:
-            shared = self._board.file, self._counting
+            shared = self._board.file, *self._arrivals.files
             files = [(order.fileno(), alarm.fileno(), *shared) for order, alarm in ends]
             self._pids += self._forking.fork(pickle.dumps(around), files)
             self._building.begin()
         finally:
-            os.close(self._counting)
             for end in ends:
                 for side in end:
                     side.close()
@@ -177,11 +176,12 @@ class LocalRanks(Running):
 
     def _run(self, step: Step) -> Outputs:
         number = self._know(step)
+        own = self._plans[number]
+        self._arrivals.expect(len(own.reporters))
         if number != self._staying:
             stays = number == self._last
             self._hub.order(Kind.STEP, number, STEP.pack(step.number, self._is_observed, stays))
             self._last, self._staying = number, number if stays else None
-        own = self._plans[number]
         running = RankStep(own, {}, lambda: False, lambda _: None, lambda _: None)
         running.begin(step)
         ended = InOrder(step, self._teller.tell) if self._is_observed else None
@@ -210,6 +210,7 @@ class LocalRanks(Running):
         """Have ranks that have begun a step beforehand end it as void."""
         if self._staying is not None:
             own = self._plans[self._staying]
+            self._arrivals.expect(len(own.reporters))
             begin_void(own)
             self._wait_for_end(own)
             end_void(own)
@@ -240,9 +241,9 @@ class LocalRanks(Running):
         self, own: RankPlan, running: RankStep | None = None, ended: InOrder | None = None
     ) -> None:
         """Wait until a step has ended everywhere; errors are those of :meth:`_hear_until`."""
-        hub, self._awaited = self._hub, self._awaited + len(own.reporters)
+        awaited = self._ended + bool(own.reporters)
         self._hear_until(
-            lambda: hub.ended >= self._awaited, lambda rank, frame: self._take(rank, frame, running, ended)
+            lambda: self._ended == awaited, lambda rank, frame: self._take(rank, frame, running, ended)
         )
 
     def _hear_until(self, is_done: Callable[[], bool], take: Callable[[int, Frame], None]) -> None:
@@ -268,7 +269,9 @@ class LocalRanks(Running):
             raise self._losses.silent(silent.rank, self._step) from None
 
     def _take(self, rank: int, frame: Frame, running: RankStep | None, ended: InOrder | None) -> None:
-        if frame.kind is Kind.SEEN:
+        if frame.kind is Kind.ENDED:
+            self._ended += 1
+        elif frame.kind is Kind.SEEN:
             self._seen.hear(frame.number, rank, frame.payload)
         elif frame.kind is Kind.BUILT:
             event = pickle.loads(frame.payload)
@@ -307,6 +310,7 @@ class LocalRanks(Running):
             raise cause  # noqa: B904
 
 
-def _abandon(hub: Hub, board: Board) -> None:
+def _abandon(hub: Hub, board: Board, arrivals: Arrivals) -> None:
     hub.close()
     board.close()
+    arrivals.close()

@@ -24,6 +24,7 @@ from flowsched.errors import BackendError, say_exception
 from flowsched.events import CallEnded, ReplicaBuilt
 from flowsched.graph import Graph
 from flowsched.programs import Placement
+from flowsched_torch.arrivals import Arrivals
 from flowsched_torch.board import Board
 from flowsched_torch.control import Connection, Frame, Kind
 from flowsched_torch.devices import Devices
@@ -32,6 +33,7 @@ from flowsched_torch.mesh import Mesh
 from flowsched_torch.messages import VoidError
 from flowsched_torch.plans import Plans
 from flowsched_torch.replicas import build_replicas
+from flowsched_torch.schedule import RankPlan
 from flowsched_torch.seen import News
 from flowsched_torch.steps import CancelledError, RankStep, Workers
 
@@ -85,7 +87,7 @@ def serve(rank: int, payload: bytes, files: list[int], parent: int) -> NoReturn:
     status = 1
     try:
         orders, alarms = (Connection(socket.socket(fileno=file)) for file in files[:2])
-        _Rank(rank, orders, alarms, Board.open(files[2]), files[3]).serve(payload)
+        _Rank(rank, orders, alarms, Board.open(files[2]), Arrivals((files[3], files[4]))).serve(payload)
         status = 0
     except SystemExit:
         status = 0
@@ -99,7 +101,9 @@ def serve(rank: int, payload: bytes, files: list[int], parent: int) -> NoReturn:
 class _Rank:
     """A rank, as its main thread and the thread that hears alarms see it."""
 
-    def __init__(self, rank: int, orders: Connection, alarms: Connection, board: Board, ended: int) -> None:
+    def __init__(
+        self, rank: int, orders: Connection, alarms: Connection, board: Board, ended: Arrivals
+    ) -> None:
         self._rank, self._orders, self._alarms, self._board = rank, orders, alarms, board
         self._ended = ended
         self._over = False
@@ -110,7 +114,6 @@ class _Rank:
         self._seeds: dict[int, tuple[int, list[int]]] = {}
         self._seen = News()
         self._running: RankStep | None = None
-        self._reports: set[int] = set()
 
     def serve(self, payload: bytes) -> None:
         threading.Thread(target=self._hear_alarms, name="alarms", daemon=True).start()
@@ -130,7 +133,6 @@ class _Rank:
                 self._running = None
                 del self._seeds[frame.number]
                 self._seen.forget(frame.number)
-                self._reports.discard(frame.number)
             elif frame.kind is Kind.JOIN:
                 self._join(frame.payload.decode())
             elif frame.kind is Kind.OVER:
@@ -178,9 +180,7 @@ class _Rank:
 
     def _add_plan(self, frame: Frame) -> None:
         plan, window, seed = pickle.loads(frame.payload)
-        own = self._plans.add(frame.number, plan, window, checked=True)
-        if self._rank in own.reporters:
-            self._reports.add(frame.number)
+        self._plans.add(frame.number, plan, window, checked=True)
         self._seeds[frame.number] = seed, window
 
     def _run_steps(self, plan: int, number: int, listened: bool, stays: bool) -> None:
@@ -188,14 +188,15 @@ class _Rank:
 
         A step that does not come is ended by home as void.
         """
+        running = self._running_of(plan, listened)
+        own = running.own
         try:
-            self._run_step(plan, number, listened)
-            while stays and self._plans[plan].calls:
+            self._run_step(running, plan, number)
+            while stays and own.calls:
                 number += 1
-                self._run_step(plan, number, listened)
+                self._run_step(running, plan, number)
         except VoidError:
-            if plan in self._reports:
-                os.write(self._ended, b"x")
+            self._report(own)
         except CancelledError:
             raise SystemExit from None
         except BaseException as error:  # noqa: BLE001 - likewise
@@ -203,23 +204,29 @@ class _Rank:
             self._fail(error)
         self._moving = False
 
-    def _run_step(self, plan: int, number: int, listened: bool) -> None:
-        self._moving = True
-        if self._over:
-            raise SystemExit
-        own = self._plans[plan]
-        seed, window = self._seeds[plan]
-        running = self._running
+    def _running_of(self, plan: int, listened: bool) -> RankStep:
+        own, running = self._plans[plan], self._running
         if running is None or running.own is not own:
             tell = self._tell_ended if listened else None
             see = partial(self._tell_seen, plan)
             running = RankStep(own, self._workers, self._is_over, self._note, see, tell, self._look)
             self._running = running
-        running.begin(Step(own.program, self._job.binding, (), number, seed, window))
+        return running
+
+    def _run_step(self, running: RankStep, plan: int, number: int) -> None:
+        self._moving = True
+        if self._over:
+            raise SystemExit
+        seed, window = self._seeds[plan]
+        running.begin(Step(running.own.program, self._job.binding, (), number, seed, window))
         running.run_calls()
         running.end()
-        if plan in self._reports:
-            os.write(self._ended, b"x")
+        self._report(running.own)
+
+    def _report(self, own: RankPlan) -> None:
+        """Let home know of the end of a step, if this rank is the last of those whose end it must hear of."""
+        if self._rank in own.reporters and self._ended.is_last():
+            self._orders.send(Kind.ENDED)
 
     def _tell_seen(self, plan: int, step: Step) -> None:
         if news := self._seen.since_last(plan, step):
