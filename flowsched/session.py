@@ -119,7 +119,7 @@ class Session:
         replicas: Mapping[str, int],
     ) -> None:
         self.graph = graph
-        self._backend = backend
+        self._needs_inputs = backend.needs_inputs()
         with _told_to_others(backend.refuse):
             self._binding = bind_models(graph, models)
             self._seed = checked_whole("seed", seed, 0)
@@ -158,7 +158,7 @@ class Session:
         """
         with self._take_turn():
             with _told_to_others(self._running.refuse):
-                rows = count_inputs(self.graph, inputs) if self._backend.needs_inputs() else None
+                rows = count_inputs(self.graph, inputs) if self._needs_inputs else None
             return self._run_step(self._program(self._running.agree(rows)), inputs)
 
     def run_plan(self, plan: Plan, inputs: Mapping[str, Batch] | None) -> Outputs:
@@ -174,7 +174,7 @@ class Session:
             with _told_to_others(self._running.refuse):
                 _refuse_no_plan(plan)
                 _refuse_other_graph(plan, self.graph)
-                if self._backend.needs_inputs():
+                if self._needs_inputs:
                     refuse_other_rows(plan, inputs)
                 check_plan(plan)
             return self._run_agreed(plan, inputs)
@@ -252,7 +252,7 @@ class Session:
 
     def _make_step(self, program: Program, inputs: Mapping[str, Batch] | None) -> Step:
         graph = self.graph
-        given = inputs if self._backend.needs_inputs() else None
+        given = inputs if self._needs_inputs else None
         held = [None if given is None else given[name] for name in graph.sources]
         window = [max(limit, span) for limit, span in zip(self._limits, program.spans, strict=True)]
         step = Step(program, self._binding, held, self._steps, self._seed, window)
