@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import mmap
 import os
-import struct
 import tempfile
 from collections.abc import Callable
 from typing import Self
 
-_PLACE = struct.Struct("<q")
+_SIZE = 8  # bytes of a rank's number
 _IDLE = 0
 
 
@@ -18,6 +17,7 @@ class Board:
 
     def __init__(self, memory: mmap.mmap, file: int) -> None:
         self._memory = memory
+        self._places = memoryview(memory).cast("q")
         self.file = file
 
     @classmethod
@@ -25,8 +25,8 @@ class Board:
         """Make one for so many ranks; ``file`` is what others open it by."""
         with tempfile.TemporaryFile() as made:
             file = os.dup(made.fileno())
-        os.ftruncate(file, ranks * _PLACE.size)
-        return cls(mmap.mmap(file, ranks * _PLACE.size), file)
+        os.ftruncate(file, ranks * _SIZE)
+        return cls(mmap.mmap(file, ranks * _SIZE), file)
 
     @classmethod
     def open(cls, file: int) -> Self:
@@ -35,23 +35,29 @@ class Board:
 
     def note_call(self, rank: int, call: int) -> None:
         """Note which call's worker runs; -1 for none."""
-        _PLACE.pack_into(self._memory, rank * _PLACE.size, call + 1)
+        self._places[rank] = call + 1
 
     def note_build(self, rank: int) -> Callable[[int], None]:
         """Return what notes which of the rank's replicas is being built, by its place among them."""
-        return lambda place: _PLACE.pack_into(self._memory, rank * _PLACE.size, -1 - place)
+        places = self._places
+
+        def note(place: int) -> None:
+            places[rank] = -1 - place
+
+        return note
 
     def call_of(self, rank: int) -> int | None:
         """Return the call whose worker runs, if one does."""
-        noted: int = _PLACE.unpack_from(self._memory, rank * _PLACE.size)[0]
+        noted = self._places[rank]
         return noted - 1 if noted > _IDLE else None
 
     def build_of(self, rank: int) -> int:
         """Return the place of the replica that is being built, or 0."""
-        noted: int = _PLACE.unpack_from(self._memory, rank * _PLACE.size)[0]
+        noted = self._places[rank]
         return -1 - noted if noted < _IDLE else 0
 
     def close(self) -> None:
         """Let go of it."""
+        self._places.release()
         self._memory.close()
         os.close(self.file)

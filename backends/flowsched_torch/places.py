@@ -52,7 +52,7 @@ class Place:
 
     def is_free(self) -> bool:
         """Whether no batch refers to the memory."""
-        return self._count() <= self._unused
+        return sys.getrefcount(self.bytes) <= self._unused
 
     def numbers(self, column: Column, begin: int, head: bytes) -> Any:
         """Return the one small array or tensor of a message.
@@ -64,9 +64,10 @@ class Place:
         """
         if self._head != head:
             self._numbers, self._head = self._find_numbers(column, begin, head), head
-        if column.code == "torch":
-            return torch.from_numpy(self._numbers[:]).view(column.dtype)
-        return self._numbers[:]
+        if column.code == "numpy":
+            return self._numbers[:]
+        tensor = torch.from_numpy(self._numbers[:])
+        return tensor if tensor.dtype is column.dtype else tensor.view(column.dtype)
 
     def _find_numbers(self, column: Column, begin: int, head: bytes) -> Any:
         shape = tuple(np.frombuffer(head, np.uint64)[-column.axes :].tolist())
@@ -76,13 +77,20 @@ class Place:
         if column.code == "numpy":
             found = decode((column,), shape, (self.bytes[at : at + size],))
         else:
-            width = np.dtype(f"u{column.dtype.itemsize}") if column.dtype.itemsize <= 8 else np.dtype("c16")
-            found = self.bytes[at : at + size].view(width).reshape(shape)
+            found = self.bytes[at : at + size].view(_numpy_dtype(column.dtype)).reshape(shape)
         self._unused += (found.base is self.bytes) - had
         return found
 
     def _count(self) -> int:
         return sys.getrefcount(self.bytes)
+
+
+def _numpy_dtype(dtype: torch.dtype) -> Any:
+    """Return numpy's dtype of the same numbers, or one as wide where it has none."""
+    try:
+        return torch.empty(0, dtype=dtype).numpy().dtype
+    except (TypeError, RuntimeError):
+        return np.dtype(f"u{dtype.itemsize}") if dtype.itemsize <= 8 else np.dtype("c16")
 
 
 class Places:

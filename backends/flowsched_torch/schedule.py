@@ -49,6 +49,7 @@ class CallPlan:
     Attributes:
         links: what it has to do with other calls.
         sources: where the fragments of each of its inputs are.
+        sole: where the only fragment of each input is, where every input is a slice of what one call made; or None.
         post: receives to post before it is waited for.
         waits: signals that must be there before it starts.
         left: earlier messages of this node that are read everywhere once these signals are there.
@@ -63,6 +64,7 @@ class CallPlan:
 
     links: Links
     sources: list[list[Source]]
+    sole: list[Source] | None = None
     post: list[Incoming | Signal] = field(default_factory=list)
     waits: list[Signal] = field(default_factory=list)
     left: list[Outgoing] = field(default_factory=list)
@@ -238,6 +240,8 @@ class _Planner:
             own = CallPlan(links[number], [])
             for read in own.links.reads:
                 own.sources.append([self._source(*fragment) for fragment in read.fragments])
+            if own.links.slices is not None:
+                own.sole = [source for sources in own.sources for source in sources]
             self._calls[number] = own
             self._own.calls.append(own)
             own.waits = [one for one in self._arriving.get(number, ()) if isinstance(one, Signal)]

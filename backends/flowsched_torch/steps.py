@@ -229,14 +229,12 @@ class RankStep:
             del self.outputs[call]
 
     def _gather(self, own: CallPlan) -> list[Batch]:
-        parts = []
         try:
-            for sources in own.sources:
-                parts.append([self._fragment(source) for source in sources])
+            if own.sole is not None:
+                return [self._fragment(source) for source in own.sole]
+            parts = [[self._fragment(source) for source in sources] for sources in own.sources]
         except UnsendableError as error:
             raise unreadable(self._step, own.links.call, error, _HERE) from error.__cause__
-        if own.links.slices is not None:
-            return [sole[0] for sole in parts]
         return self._step.join(own.links, parts)
 
     def _fragment(self, source: Source) -> Batch:

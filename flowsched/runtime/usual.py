@@ -16,12 +16,14 @@ class Usual(NamedTuple):
     Attributes:
         kind: its class.
         dtype: of numpy or torch.
+        layout: of a tensor; None for an array.
         trailing: the shape of a row.
         structure: the structure of all outputs like it.
     """
 
     kind: Any
     dtype: Any
+    layout: Any
     trailing: tuple[int, ...]
     structure: Structure
 
@@ -29,13 +31,15 @@ class Usual(NamedTuple):
     def of(cls, output: Batch, structure: Structure) -> Self | None:
         """Return what an output of this structure was; None if it was no bare array or tensor."""
         if type(output) is np.ndarray or is_bare_tensor(output):
-            return cls(type(output), output.dtype, tuple(output.shape[1:]), structure)
+            layout = getattr(output, "layout", None)
+            return cls(type(output), output.dtype, layout, tuple(output.shape[1:]), structure)
         return None
 
     def is_like(self, output: Any, rows: int) -> bool:
         """Whether an output of ``rows`` rows is certainly like this one."""
-        if type(output) is not self.kind or output.dtype != self.dtype:
+        kind, dtype, layout, trailing, _ = self  # faster than by name, and this is in every call's way
+        if type(output) is not kind or output.dtype != dtype:
             return False
-        if self.kind is not np.ndarray and not is_bare_tensor(output):
+        if layout is not None and (output.is_nested or output.layout is not layout):
             return False
-        return bool(output.shape == (rows, *self.trailing))
+        return bool(output.shape == (rows, *trailing))
