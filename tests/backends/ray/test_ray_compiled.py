@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,21 @@ def backend() -> Any:
     made = RayBackend(compiled=True, reuse=True)
     yield made
     made.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left_inside_ray() -> Iterator[None]:
+    """A thread that is inside Ray when Ray is shut down ends the process."""
+    yield
+    until = time.monotonic() + 1.0  # those that have been joined may be about to end others of their kind
+    while (left := _threads_inside_ray()) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not left
+
+
+def _threads_inside_ray() -> set[str]:
+    ours = ("flowsched-ray-reader", "flowsched-ray-load", "unload", "CompiledGraphMonitorThread")
+    return {thread.name for thread in threading.enumerate() if thread.name.startswith(ours)}
 
 
 def _expected(samples: int) -> dict[str, Any]:
