@@ -49,7 +49,7 @@ class CompiledActor(ReplicaActor):
         if self._calling.acquire(timeout=grace):
             self._calling.release()
 
-    def run_compiled(self, tail: bytes, *pieces: Piece | bytes) -> Any:
+    def run_compiled(self, tail: bytes, *pieces: bytes) -> Any:
         """Run one call and return one piece for each range of rows that is read.
 
         Args:
@@ -74,7 +74,6 @@ class CompiledActor(ReplicaActor):
         number = pieces[0].step
         news = {report[:2]: report for piece in pieces for report in piece.news}
         step, links = self._enter(key, number, call)
-        # A channel is written to again in the next step, and not before nobody holds what it carried.
         batches = arrive(step, links, [piece.rows for piece in pieces], decode_copy)
         output, _ = self._call(step, links, batches)
         try:

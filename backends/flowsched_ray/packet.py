@@ -29,12 +29,13 @@ _LAYOUT = struct.Struct("<qqq")
 """How rows begin: numpy dtype, torch dtype, and how many axes there are, the lengths of which follow."""
 
 
-def pack(head: bytes, crossed: Any) -> bytes | None:
+def pack(head: bytes, crossed: Any, most: int = _MOST) -> bytes | None:
     """Return a head with a batch behind it, or None where the batch is no single small column of numbers.
 
     Args:
         head: whatever goes before, a multiple of 8 bytes long.
         crossed: a batch as it crosses; of None nothing is put behind the head.
+        most: bytes of rows that are still small.
     """
     if crossed is None:
         return head
@@ -42,7 +43,7 @@ def pack(head: bytes, crossed: Any) -> bytes | None:
     array = crossed
     if type(crossed) is Tensor and crossed.device is None:
         array, torch_code = crossed.bits, _TENSOR_CODES.get(crossed.dtype)
-    if type(array) is not np.ndarray or array.nbytes > _MOST or not array.flags.c_contiguous:
+    if type(array) is not np.ndarray or array.nbytes > most or not array.flags.c_contiguous:
         return None
     code = _CODES.get(array.dtype)
     if code is None or torch_code is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import struct
+import sys
 from typing import Any, NamedTuple
 
 from flowsched.backend import Seen
@@ -11,7 +13,8 @@ from flowsched_ray.packet import pack, unpack
 News = tuple[tuple[int, int, Seen], ...]
 """By node and replica, what was seen of outputs, where that is not as the replica told last."""
 
-_HEAD = struct.Struct("<q")
+_HEAD = struct.Struct("<qq")
+"""Number of the step, and whether what follows is a pickled piece; if not, it is packed rows."""
 
 
 class Piece(NamedTuple):
@@ -28,14 +31,20 @@ class Piece(NamedTuple):
     rows: Any
 
 
-def pack_piece(piece: Piece) -> Piece | bytes:
-    """Return a piece as a channel takes it: as bytes where that is cheaper, which it is without news."""
-    packed = None if piece.news else pack(_HEAD.pack(piece.step), piece.rows)
-    return piece if packed is None else packed
+def pack_piece(piece: Piece) -> bytes:
+    """Return a piece as a channel carries it: always bytes, which Ray copies out of the channel.
+
+    Anything else would stay in the channel's memory: it would have to be let go of before the channel is written to
+    again, and before Ray is shut down. Freed after that, as by an error that somebody keeps, it ends the process.
+    """
+    packed = None if piece.news else pack(_HEAD.pack(piece.step, False), piece.rows, most=sys.maxsize)
+    return _HEAD.pack(piece.step, True) + pickle.dumps(piece, protocol=5) if packed is None else packed
 
 
-def unpack_piece(carried: Piece | bytes) -> Piece:
+def unpack_piece(carried: bytes) -> Piece:
     """Return the piece that a channel carried."""
-    if type(carried) is bytes:
-        return Piece(_HEAD.unpack_from(carried)[0], (), unpack(carried, _HEAD.size))
-    return carried  # type: ignore[return-value] # which mypy takes for bytes of a subclass
+    step, is_pickled = _HEAD.unpack_from(carried)
+    if not is_pickled:
+        return Piece(step, (), unpack(carried, _HEAD.size))
+    piece: Piece = pickle.loads(memoryview(carried)[_HEAD.size :])
+    return piece

@@ -7,15 +7,13 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from flowsched_ray.piece import Piece
-
 _FOR_EVER = -1  # Ray would else give a step ten seconds, and lose what had come by then
 
 
 class Ended(NamedTuple):
     """A step has ended: what came out, or what Ray raised."""
 
-    pieces: Sequence[Piece | bytes]
+    pieces: Sequence[bytes]
     error: BaseException | None
 
 

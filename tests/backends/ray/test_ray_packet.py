@@ -79,11 +79,14 @@ def test_a_batch_of_nothing_is_a_head_alone() -> None:
     assert unpack_fragment(BRIEF.pack(0.5, 100)) is None
 
 
-def test_a_piece_with_news_is_not_packed_and_one_without_is() -> None:
-    rows = np.arange(4)
-    news = ((0, 1, Seen(structure(rows), 5, uneven=False)),)
-    assert pack_piece(Piece(3, news, rows)) == Piece(3, news, rows)
-    packed = pack_piece(Piece(3, (), rows))
-    assert type(packed) is bytes
-    back = unpack_piece(packed)
-    assert (back.step, back.news, back.rows.tolist()) == (3, (), [0, 1, 2, 3])
+@pytest.mark.parametrize(
+    "rows", [np.arange(4), np.zeros(100_000), ["a"], [[np.arange(2)]], {"x": np.ones(2)}]
+)
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_piece_is_always_bytes_and_comes_back_as_it_was(rows: Any, is_new: bool) -> None:
+    news = ((0, 1, Seen(structure(rows), 5, uneven=False)),) if is_new else ()
+    carried = pack_piece(Piece(3, news, encode(rows)))
+    assert type(carried) is bytes
+    back = unpack_piece(carried)
+    assert (back.step, back.news) == (3, news)
+    assert_same(decode(back.rows), rows)
