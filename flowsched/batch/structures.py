@@ -78,7 +78,7 @@ def are_alike(batches: Sequence[Batch]) -> bool:
     and one device."""
     first = batches[0]
     if is_bare_tensor(first):
-        return all(_is_tensor_like(batch, first) for batch in batches)
+        return _are_tensors_alike(batches)
     if type(first) is not np.ndarray or not first.ndim or first.dtype.kind not in "biufc":
         return False
     dtype, trailing = first.dtype, first.shape[1:]
@@ -116,10 +116,20 @@ def changes(before: Structure, after: Structure) -> list[Change]:
     return found
 
 
-def _is_tensor_like(batch: Batch, first: Any) -> bool:
-    if not is_bare_tensor(batch) or batch.dtype is not first.dtype or batch.device != first.device:
-        return False
-    return bool(batch.shape == first.shape or batch.shape[1:] == first.shape[1:])
+def _are_tensors_alike(batches: Sequence[Batch]) -> bool:
+    first = batches[0]
+    kind, dtype, layout, device, shape = type(first), first.dtype, first.layout, first.device, first.shape
+    for batch in batches:
+        if (
+            type(batch) is not kind
+            or batch.dtype is not dtype
+            or batch.layout is not layout
+            or batch.is_nested
+        ):
+            return False
+        if batch.device != device or (batch.shape != shape and batch.shape[1:] != shape[1:]):
+            return False
+    return True
 
 
 def _path(leaf: Leaf) -> Path:

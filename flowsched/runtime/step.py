@@ -174,7 +174,7 @@ class Step:
                 calls = " and ".join(self._say(numbers[at]) for at in conflict.positions)
                 problem = f"{conflict.problem} ({calls}), which cannot become one output"
                 raise OutputError(problem, conflict.mend, **self.place(numbers[conflict.positions[1]]))
-        return Outputs(pieces, paddings, [node.name for node in self.plan.graph])
+        return Outputs(pieces, paddings, self.program.names)
 
     def seen(self) -> Mapping[str, Seen]:
         """Return what is known here of each node's output, for :meth:`meet` in another process."""
@@ -186,8 +186,11 @@ class Step:
         Raises:
             OutputError: calls of one node made other columns there than here.
         """
-        for name, (found, call, uneven) in seen.items():
-            first, first_call, _ = self._note(name, found, call)
+        for name, there in seen.items():
+            here = self._seen.setdefault(name, there)
+            if here is there:
+                continue
+            (found, call, uneven), (first, first_call, _) = there, here
             if uneven or found != first:
                 self._note_uneven(name)
             if call < first_call:
