@@ -10,7 +10,7 @@ import torch
 
 from flowsched.batch import Batch
 from flowsched_torch.direct import Direct
-from flowsched_torch.mesh import Mesh, Work, finish
+from flowsched_torch.mesh import FOREVER, Mesh, Work, finish
 from flowsched_torch.messages import HEADER, NEW, SAME, VOID, Capacities, UnsendableError, VoidError
 from flowsched_torch.places import Place, Places
 from flowsched_torch.wire import Bytes, Schema, column_sizes, decode, direct_shapes, is_bulk, spans
@@ -48,8 +48,8 @@ class Incoming:
         size = self._next.first
         place = self._first.take(size)
         self._posted.append((place, self._receive_from(place.first(size), self.peer, self._tag)))
-        for at, capacity in enumerate(self._next.bulk):
-            self._post(self._places(at).take(capacity), capacity)
+        if self._next.bulk:
+            self._post_bulk()
 
     def take(self) -> Batch:
         """Wait for the message and return its batch; the same one until :meth:`release`.
@@ -65,10 +65,11 @@ class Incoming:
         if not self._posted:
             self.post()
         place, work = self._posted[0]
-        finish(work)
-        if self._head and place.begins_with(self._head):
+        work.wait(FOREVER)  # here and below what is done for each small message stands in one function
+        head = self._head
+        if head and place.memory[: len(head)] == head:
             self._posted.clear()
-            self.batch = place.numbers(self._schema[0], self._begin, self._head)
+            self.batch = place.numbers(self._schema[0], self._begin, head)
             self.is_here = True
             return self.batch
         try:
@@ -144,9 +145,11 @@ class Incoming:
             tensors.append(tensor)
         return tensors
 
-    def _post(self, place: Place, capacity: int) -> None:
-        work = self._receive_from(place.first(capacity), self.peer, self._tag)
-        self._posted.append((place, work))
+    def _post_bulk(self) -> None:
+        for at, capacity in enumerate(self._next.bulk):
+            place = self._places(at).take(capacity)
+            work = self._receive_from(place.first(capacity), self.peer, self._tag)
+            self._posted.append((place, work))
 
     def _wait(self, at: int) -> Place:
         place, work = self._posted[at]

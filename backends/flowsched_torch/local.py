@@ -182,7 +182,7 @@ class LocalRanks(Running):
             stays = number == self._last
             self._hub.order(Kind.STEP, number, STEP.pack(step.number, self._is_observed, stays))
             self._last, self._staying = number, number if stays else None
-        running = RankStep(own, {}, lambda: False, lambda _: None, lambda _: None)
+        running = RankStep(own, {}, lambda: False, lambda _: None, lambda _: None, {})
         running.begin(step)
         ended = InOrder(step, self._teller.tell) if self._is_observed else None
         self._wait_for_end(own, running, ended)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import torch.distributed as dist
 
-_FOREVER = timedelta(days=365)  # a call takes as long as it takes; failures come by the control plane
+FOREVER = timedelta(days=365)  # a call takes as long as it takes; failures come by the control plane
 _FILES = Path("/proc/self/fd")
 
 
@@ -27,7 +27,7 @@ def finish(work: Work) -> None:
     Raises:
         RuntimeError: the connection is lost.
     """
-    work.wait(_FOREVER)
+    work.wait(FOREVER)
 
 
 class Mesh:

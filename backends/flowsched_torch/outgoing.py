@@ -12,7 +12,7 @@ import torch
 
 from flowsched.batch import Batch
 from flowsched_torch.direct import Direct
-from flowsched_torch.mesh import Mesh, Work, finish
+from flowsched_torch.mesh import FOREVER, Mesh, Work
 from flowsched_torch.messages import HEADER, NEW, SAME, VOID, Capacities, UnsendableError, capacity_for
 from flowsched_torch.places import Place
 from flowsched_torch.wire import Encoded, Schema, bulk_bytes, encode, pack, spans
@@ -93,7 +93,7 @@ class Outgoing:
         """Wait until all is sent."""
         if self._works:
             for work in self._works:
-                finish(work)
+                work.wait(FOREVER)
             self._works.clear()
             self._held = None
 

@@ -15,18 +15,22 @@ _KEPT = 2
 
 
 class Place:
-    """Memory for one message."""
+    """Memory for one message.
+
+    Attributes:
+        unused: how many references there are to its bytes while no batch refers to them.
+    """
 
     __slots__ = (
         "_first",
         "_first_size",
         "_head",
         "_numbers",
-        "_unused",
         "bytes",
         "memory",
         "size",
         "tensor",
+        "unused",
     )
 
     def __init__(self, size: int) -> None:
@@ -37,22 +41,14 @@ class Place:
         self._first, self._first_size = [self.tensor], size
         self._head = b""
         self._numbers: Any = None
-        self._unused = 0
-        self._unused = self._count()
+        self.unused = 0
+        self.unused = self._count()
 
     def first(self, size: int) -> list[torch.Tensor]:
         """Return the first bytes as a list of one tensor, as gloo takes it."""
         if size != self._first_size:
             self._first, self._first_size = [self.tensor[:size]], size
         return self._first
-
-    def begins_with(self, head: bytes) -> bool:
-        """Whether the memory begins with these bytes."""
-        return self.memory[: len(head)] == head
-
-    def is_free(self) -> bool:
-        """Whether no batch refers to the memory."""
-        return sys.getrefcount(self.bytes) <= self._unused
 
     def numbers(self, column: Column, begin: int, head: bytes) -> Any:
         """Return the one small array or tensor of a message.
@@ -78,7 +74,7 @@ class Place:
             found = decode((column,), shape, (self.bytes[at : at + size],))
         else:
             found = self.bytes[at : at + size].view(_numpy_dtype(column.dtype)).reshape(shape)
-        self._unused += (found.base is self.bytes) - had
+        self.unused += (found.base is self.bytes) - had
         return found
 
     def _count(self) -> int:
@@ -101,8 +97,8 @@ class Places:
 
     def take(self, size: int) -> Place:
         """Return a free place of at least ``size`` bytes."""
-        for place in self._kept:
-            if place.size >= size and place.is_free():
+        for place in self._kept:  # one is free if no batch refers to its memory
+            if place.size >= size and sys.getrefcount(place.bytes) <= place.unused:
                 return place
         place = Place(size)
         self._kept = [place, *(own for own in self._kept if own.size >= size)][:_KEPT]

@@ -14,12 +14,16 @@ class News:
     def __init__(self) -> None:
         self._told: dict[int, dict[str, Seen]] = {}
 
+    def told(self, plan: int) -> dict[str, Seen]:
+        """Return what was told of a plan."""
+        return self._told.setdefault(plan, {})
+
     def since_last(self, plan: int, step: Step) -> bytes:
         """Return what was seen in a step, as bytes; none where it is as it was told of the plan before."""
-        told = self._told.setdefault(plan, {})
-        if step.seen().items() <= told.items():
-            return b""
+        told = self.told(plan)
         news = {name: seen for name, seen in step.seen().items() if told.get(name) != seen}
+        if not news:
+            return b""
         told.update(news)
         return pickle.dumps(news, 5)
 

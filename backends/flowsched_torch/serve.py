@@ -208,8 +208,8 @@ class _Rank:
         own, running = self._plans[plan], self._running
         if running is None or running.own is not own:
             tell = self._tell_ended if listened else None
-            see = partial(self._tell_seen, plan)
-            running = RankStep(own, self._workers, self._is_over, self._note, see, tell, self._look)
+            see, told = partial(self._tell_seen, plan), self._seen.told(plan)
+            running = RankStep(own, self._workers, self._is_over, self._note, see, told, tell, self._look)
             self._running = running
         return running
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from flowsched.backend import Step
+from flowsched.backend import Seen, Step
 from flowsched.batch import Batch, share, take
 from flowsched.events import CallEnded
 from flowsched_torch.incoming import Incoming
@@ -40,7 +40,8 @@ class RankStep:
         workers: the rank's replicas.
         cancelled: tells whether the step is over.
         note: is called with the number of each call before its worker is, and with -1 when that has returned.
-        see: is called after each call, before anybody else has its output.
+        see: is called after each call that has seen what was not told, before anybody else has its output.
+        told: what was told of outputs.
         tell: is told of each call that has ended; None if nobody listens.
         look: is called with the receiver and the call whose output it has not posted all memory for.
     """
@@ -52,11 +53,13 @@ class RankStep:
         cancelled: Callable[[], bool],
         note: Callable[[int], None],
         see: Callable[[Step], None],
+        told: Mapping[str, Seen],
         tell: Callable[[CallEnded], None] | None = None,
         look: Callable[[int, int], None] | None = None,
     ) -> None:
         self.own, self._workers = own, workers
         self._cancelled, self._note, self._see, self._tell, self._look = cancelled, note, see, tell, look
+        self._told = told
         self.outputs: dict[int, Batch] = {}
         self._step: Step
 
@@ -152,7 +155,8 @@ class RankStep:
             raise unsendable_input(self._step, source, error, rows) from error.__cause__
 
     def _send(self, outgoing: Outgoing, output: Batch, start: int, stop: int, own: CallPlan) -> None:
-        rows = _rows(output, start, stop, own.links.made)
+        made = own.links.made
+        rows = output if stop - start == made else _rows(output, start, stop, made)
         try:
             outgoing.send(rows)
         except UnsendableError as error:
@@ -210,7 +214,8 @@ class RankStep:
         self._note(links.call)
         output = step.run(links, worker, batches, device, self._cancelled)
         self._note(-1)
-        self._see(step)
+        if not step.seen().items() <= self._told.items():
+            self._see(step)
         del batches  # views keep their whole batch alive
         if self._tell is not None:
             seconds = time.perf_counter() - began
@@ -231,7 +236,13 @@ class RankStep:
     def _gather(self, own: CallPlan) -> list[Batch]:
         try:
             if own.sole is not None:
-                return [self._fragment(source) for source in own.sole]
+                batches = []
+                for source in own.sole:
+                    if type(source) is There and not source.is_shared:
+                        batches.append(source.stream.take())
+                    else:
+                        batches.append(self._fragment(source))
+                return batches
             parts = [[self._fragment(source) for source in sources] for sources in own.sources]
         except UnsendableError as error:
             raise unreadable(self._step, own.links.call, error, _HERE) from error.__cause__

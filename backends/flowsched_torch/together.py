@@ -201,7 +201,7 @@ class Together(Running):
     def _part_of(self, number: int, step: Step, listened: bool) -> RankStep:
         """Begin this rank's part of a step; its own observer and home's are told of the calls."""
         is_over, tell = self._watch.is_over, self._tell if listened else None
-        part = RankStep(self._plans[number], self._workers, is_over, _ignore, _ignore, tell)
+        part = RankStep(self._plans[number], self._workers, is_over, _ignore, _ignore, {}, tell)
         part.begin(step)
         return part
 

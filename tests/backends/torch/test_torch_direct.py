@@ -95,7 +95,7 @@ def _run_on_ranks(
                 for replica in range(graph.owner(node.name).replicas)
             }
             own = plans.add(0, program, window, checked=False)
-            part = RankStep(own, workers, lambda: False, lambda _: None, lambda _: None)
+            part = RankStep(own, workers, lambda: False, lambda _: None, lambda _: None, {})
             for number in range(steps):
                 step = Step(program, binding, inputs if rank == 0 else [None], number, 0, window)
                 part.begin(step)
