@@ -19,8 +19,8 @@ from flowsched.graph.topology import topological_order
 from flowsched.planner.validate import validate_sizes
 from flowsched.runtime.binding import Binding, bind_models
 from flowsched.runtime.context import Context, ReplicaContext
-from flowsched.seeds import draw_entropy
 from flowsched.runtime.inputs import count_inputs
+from flowsched.seeds import draw_entropy
 
 
 def run_reference(

@@ -28,6 +28,7 @@ _UNLOADING = 40.0  # seconds that Ray may take to unload a graph whose actors li
 _PATIENCE = (
     5.0  # seconds that Ray may take to unload one when a session ends, and to tell why a channel broke
 )
+_SENDING = 1.0  # seconds that the failure of a call, told already, may take through the channels
 _DYING = 15.0  # seconds that are given to what ends as soon as the actors are dead, also on a busy machine
 
 
@@ -69,6 +70,7 @@ class CompiledRunning(Running):
         self._lessons = Lessons(replicas)
         self._graph: CompiledGraph | None = None
         self._told = Told()
+        self._failed = False
         self._events: SimpleQueue[Ended | _Failed] = SimpleQueue()
         self._reader = Reader(self._events.put)
         self._lock = threading.Lock()
@@ -119,8 +121,12 @@ class CompiledRunning(Running):
         graph, self._graph = self._graph, None
         with silent():
             # Ray may wait for ever for actors that live on, and one that it waits for runs no other graph.
-            if graph is not None and not (self._replicas.are_reused and graph.unload(_PATIENCE)):
+            lives_on = self._replicas.are_reused and not self._failed
+            if graph is not None and not (lives_on and graph.unload(_PATIENCE)):
                 self._replicas.kill()
+                # What a machine is sent for a channel that is closed there ends Ray on that machine.
+                self._reader.end(_SENDING)
+                wait(self._watched, _DYING)
                 graph.unload(_DYING)
             self._replicas.end()
         # A thread that is still inside Ray when Ray is shut down next would end the process.
@@ -172,6 +178,7 @@ class CompiledRunning(Running):
         self._reader.read(graph.execute(pieces))
         event = self._events.get()
         if isinstance(event, _Failed) or event.error is not None:
+            self._failed = True
             raise self._explain(step, event)
         outputs: list[Batch] = [None] * step.plan.table.calls
         for call, carried in zip(graph.outputs, event.pieces, strict=True):
