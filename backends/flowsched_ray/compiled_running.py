@@ -28,7 +28,6 @@ _UNLOADING = 40.0  # seconds that Ray may take to unload a graph whose actors li
 _PATIENCE = (
     5.0  # seconds that Ray may take to unload one when a session ends, and to tell why a channel broke
 )
-_SENDING = 1.0  # seconds that the failure of a call, told already, may take through the channels
 _DYING = 15.0  # seconds that are given to what ends as soon as the actors are dead, also on a busy machine
 
 
@@ -123,10 +122,11 @@ class CompiledRunning(Running):
             # Ray may wait for ever for actors that live on, and one that it waits for runs no other graph.
             lives_on = self._replicas.are_reused and not self._failed
             if graph is not None and not (lives_on and graph.unload(_PATIENCE)):
+                if (
+                    self._failed
+                ):  # a value that comes from another machine to a closed channel ends Ray's raylet
+                    self._reader.end(self._grace)
                 self._replicas.kill()
-                # What a machine is sent for a channel that is closed there ends Ray on that machine.
-                self._reader.end(_SENDING)
-                wait(self._watched, _DYING)
                 graph.unload(_DYING)
             self._replicas.end()
         # A thread that is still inside Ray when Ray is shut down next would end the process.

@@ -23,7 +23,7 @@ import numpy as np
 import flowsched as fs
 from flowsched.events import Event, StepStarted
 
-RANK = int(os.environ["RANK"])
+RANK = int(os.environ.get("RANK", "0"))
 LATE = 1.0  # seconds
 GRAPH = fs.Graph("pair", ["x", "y"], [fs.Node("a", ["x", "y"], replicas=3, batch_size=2)])
 OTHER = fs.Graph("other", ["x"], [fs.Node("a", ["x"], replicas=3)])
