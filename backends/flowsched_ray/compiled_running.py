@@ -122,9 +122,8 @@ class CompiledRunning(Running):
             # Ray may wait for ever for actors that live on, and one that it waits for runs no other graph.
             lives_on = self._replicas.are_reused and not self._failed
             if graph is not None and not (lives_on and graph.unload(_PATIENCE)):
-                if (
-                    self._failed
-                ):  # a value that comes from another machine to a closed channel ends Ray's raylet
+                if self._failed:
+                    # A value that another machine sends to a channel that is closed here ends Ray's raylet.
                     self._reader.end(self._grace)
                 self._replicas.kill()
                 graph.unload(_DYING)
