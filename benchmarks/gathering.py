@@ -63,7 +63,7 @@ def run_on_ranks(rounds: int, rows: int) -> dict[str, list[Timing]]:
         RuntimeError: a rank has died; what it said stands above.
     """
     with tempfile.TemporaryDirectory() as folder:
-        context = mp.get_context("fork")
+        context = mp.get_context("spawn")  # a fork of a process that has used torch may wait for ever
         port = _free_port()
         processes = [
             context.Process(target=_run, args=(rank, port, rounds, rows, Path(folder)), daemon=True)

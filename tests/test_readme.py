@@ -48,7 +48,12 @@ def test_every_other_example_runs(
     monkeypatch.chdir(tmp_path)
     later = blocks("python")[1:]
     assert len(later) >= 2
-    given = {"prompts": np.arange(16), "loader": [np.arange(16), np.arange(5)]}
+    given = {
+        "prompts": np.arange(16),
+        "loader": [np.arange(16), np.arange(5)],
+        "dataset": list(range(37)),
+        "score": float,
+    }
     for block in later:
         exec(block, {**example, **given})
     assert fs.load_plan("ppo.json") == example["plan"]

@@ -129,8 +129,7 @@ def test_d01_results_are_in_order_when_the_last_replica_finishes_first(
         return ids
 
     out = run_case("D01", {"m": slow_at_first}, backend)
-    assert notes.all()[0] == 2
-    assert notes.all()[-1] == 0
+    assert list(dict.fromkeys(notes.all())) == [2, 1, 0]
     assert out["m"].tolist() == list(range(10))
 
 

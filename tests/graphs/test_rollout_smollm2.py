@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -224,26 +223,25 @@ def test_missing_packages_are_one_sentence_that_says_how_to_install_them(
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_smollm2_answers_real_prompts_and_another_split_gives_the_same_bits(
-    load: Callable[[str], ModuleType],
+    load: Callable[[str], ModuleType], weights: str, tmp_path: Path
 ) -> None:
     try:
         load("smollm2").check_packages()
     except ModuleNotFoundError as missing:
         pytest.skip(str(missing))
-    with tempfile.TemporaryDirectory() as folder:  # 540 MB, which pytest's own folders would keep for days
-        environment = {**os.environ, "FLOWSCHED_CACHE": folder}
-        output = Path(folder, "rollouts.jsonl")
-        command = [sys.executable, str(SCRIPT), "--prompts", "3", "--output", str(output)]
-        ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        rollouts = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
-        again = subprocess.run(
-            [sys.executable, "-c", AGAIN],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=GRAPHS,
-        )
+    environment = {**os.environ, "FLOWSCHED_CACHE": weights}
+    output = tmp_path / "rollouts.jsonl"
+    command = [sys.executable, str(SCRIPT), "--prompts", "3", "--output", str(output)]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    rollouts = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    again = subprocess.run(
+        [sys.executable, "-c", AGAIN],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=GRAPHS,
+    )
     assert "12 answers" in ran.stdout
     assert "converting SmolLM2" in ran.stderr
     assert len(rollouts) == 3

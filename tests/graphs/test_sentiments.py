@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -324,16 +323,15 @@ def test_accelerate_launches_it_as_torchrun_does(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_smollm2_on_two_ranks_answers_held_out_prompts_as_it_does_alone(
-    load: Callable[[str], ModuleType],
+    load: Callable[[str], ModuleType], weights: str, tmp_path: Path
 ) -> None:
     try:
         load("smollm2").check_packages()
     except ModuleNotFoundError as missing:
         pytest.skip(str(missing))
     options = "--policy smollm2 --prompts 9 --evaluation 3 --rollouts 2 --batch-size 2 --steps 1"
-    with tempfile.TemporaryDirectory() as folder:  # 540 MB, which pytest's own folders would keep for days
-        more: dict[str, Any] = {"seconds": 400, "variables": {"FLOWSCHED_CACHE": folder}}
-        trained = [on_ranks(ranks, Path(folder, f"{ranks}.jsonl"), options, **more) for ranks in (2, 1)]
+    more: dict[str, Any] = {"seconds": 400, "variables": {"FLOWSCHED_CACHE": weights}}
+    trained = [on_ranks(ranks, tmp_path / f"{ranks}.jsonl", options, **more) for ranks in (2, 1)]
     assert trained[0].counts("step 1", "held-out prompts") == [2, 1]
     assert trained[0].counts("round 1", "answers") == [2, 2]
     assert trained[0].mean("step 0") == trained[1].mean("step 0")

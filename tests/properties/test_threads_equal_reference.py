@@ -168,7 +168,7 @@ def test_large_steps_give_what_the_reference_gives(work: Workload, sixties: int,
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@settings(max_examples=150, **_SETTINGS)
+@settings(max_examples=60, **_SETTINGS)
 @given(graphs(max_rows=3_000, max_samples=500), st.data())
 def test_many_more_graphs_give_what_the_reference_gives(work: Workload, data: st.DataObject) -> None:
     _check(work, data)

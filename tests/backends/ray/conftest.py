@@ -1,4 +1,4 @@
-"""A Ray cluster of three nodes on this machine, started once for each file of tests."""
+"""Ray on this machine, of one node or of three, started once for each file of tests."""
 
 from __future__ import annotations
 
@@ -26,6 +26,14 @@ def cluster() -> Iterator[Any]:
     yield nodes
     ray.shutdown()
     nodes.shutdown()
+
+
+@pytest.fixture(scope="module")
+def one_machine() -> Iterator[None]:
+    """An instance of one node, to which this process is connected."""
+    ray.init("local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="error")
+    yield
+    ray.shutdown()
 
 
 @pytest.fixture

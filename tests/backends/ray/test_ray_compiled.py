@@ -19,7 +19,7 @@ import flowsched as fs
 from flowsched.errors import BackendError, CapacityError, OutputError, ReplicaLostError, WorkerError
 from tests.backends.ray import workers
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.usefixtures("cluster")]
+pytestmark = [pytest.mark.timeout(180), pytest.mark.usefixtures("one_machine")]
 
 DIAMOND = fs.Graph(
     "diamond",

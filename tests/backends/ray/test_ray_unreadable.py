@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-import ray
 from flowsched_ray import RayBackend
 
 import flowsched as fs
 from flowsched.errors import OutputError
 from tests.backends.ray import workers
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_machine")]
 
 CHAIN = fs.Graph("g", ["x"], [fs.Node("a", ["x"]), fs.Node("b", ["a"], batch_size=2)])
 PLAN = fs.compile(CHAIN, 4)
 KINDS = pytest.mark.parametrize("kind", [RuntimeError, KeyError])
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_machine() -> Iterator[None]:
-    ray.init("local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    yield
-    ray.shutdown()
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["tasks", "compiled"])

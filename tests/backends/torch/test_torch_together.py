@@ -60,8 +60,7 @@ def test_a_process_group_is_used_and_left_as_it_was(tmp_path: Path) -> None:
     assert all(said["group"] == [3, 3] for said in launched.said.values())
 
 
-@pytest.mark.parametrize("at", [0, 2])
-@pytest.mark.parametrize("group", [False, True])
+@pytest.mark.parametrize(("at", "group"), [(0, True), (2, False), (2, True)])
 def test_a_worker_that_raises_ends_every_rank_with_that_cause(tmp_path: Path, at: int, group: bool) -> None:
     settings: dict[str, Any] = {"samples": [12, 12], "fault": "raise", "at": at, "group": group}
     launched = torchrun(tmp_path, 3, settings)
@@ -73,8 +72,7 @@ def test_a_worker_that_raises_ends_every_rank_with_that_cause(tmp_path: Path, at
         assert said["seconds"] < AT_ONCE
 
 
-@pytest.mark.parametrize("at", [0, 2])
-@pytest.mark.parametrize("group", [False, True])
+@pytest.mark.parametrize(("at", "group"), [(0, True), (2, False), (2, True)])
 def test_a_rank_that_dies_ends_all_others_with_its_name(tmp_path: Path, at: int, group: bool) -> None:
     settings: dict[str, Any] = {"samples": [12, 12], "fault": "die", "at": at, "group": group}
     launched = by_hand(tmp_path, 3, settings)
