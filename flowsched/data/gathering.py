@@ -48,6 +48,9 @@ def gather(
     All ranks of the group call it once, after the loop: ranks may have different numbers of batches. Before any row
     is sent, all ranks know what each has, so that what does not fit is refused on all of them, and nobody waits.
 
+    A :class:`ShardedLoader` knows how far it is, and rows are counted against that. With any other loader it is enough
+    that all ranks have the rows of as many whole batches.
+
     Args:
         rows: what this rank has made, one row for each sample of its batches so far, in the order in which they
             came, those that pad included: a tensor, a numpy array, a list (of strings, of tensors of any length, of
@@ -101,7 +104,9 @@ def _prepare(
     try:
         deal = None if loader is None else ordering.find_deal(loader)
         count = count_rows(rows) or 0
-        problems = [*_check_arguments(to, peers, deal, padding), *ordering.check_own(deal, peers.rank, count)]
+        problems = list(_check_arguments(to, peers, deal, padding))
+        if not problems:
+            problems += ordering.check_own(deal, peers.rank, count, ordering.count_batches(loader))
         if problems:
             raise GatherError("gather", problems)
         packed = pack(rows, ordering.keep_own(deal, peers.rank, count))

@@ -154,6 +154,11 @@ class ShardedLoader(DataLoader[Any]):
         return self._batches.deal
 
     @property
+    def yielded(self) -> int:
+        """How many batches of ``deal`` have been yielded."""
+        return self._used if self._deal is self._batches.deal else 0
+
+    @property
     def weights(self) -> NDArray[np.float64]:
         """(batches,) what the mean loss of each batch of this process is to be multiplied by."""
         return self._batches.weights

@@ -79,10 +79,28 @@ def keep_own(deal: Deal | None, rank: int, rows: int) -> Rows | None:
     return np.concatenate([np.arange(before), before + np.flatnonzero(deal.real(rank, deal.steps - 1))])
 
 
-def check_own(deal: Deal | None, rank: int, rows: int) -> Iterator[Problem]:
-    """Yield what is wrong with the number of rows where only this rank knows how many there should be."""
-    if deal is not None and deal.sharding.mode == Mode.LOCAL:
-        ends = _ends(deal, rank)
+def count_batches(loader: Any) -> int | None:
+    """Return how many batches of its epoch a loader has yielded; None where it does not know."""
+    found = getattr(loader, "yielded", None)
+    return found if isinstance(found, int) else None
+
+
+def check_own(deal: Deal | None, rank: int, rows: int, batches: int | None) -> Iterator[Problem]:
+    """Yield what is wrong with the number of rows where only this rank knows how many there should be.
+
+    Args:
+        deal: how samples are dealt.
+        rank: this one.
+        rows: how many it has.
+        batches: how many batches its loader has yielded, where that is known.
+    """
+    if deal is None:
+        return
+    ends = _ends(deal, rank)
+    if batches is not None:
+        if rows != ends[batches]:
+            yield _wrong(rank, rows, ends, batches, deal)
+    elif deal.sharding.mode == Mode.LOCAL:
         if rows not in ends:
             yield _wrong(rank, rows, ends, deal.steps, deal)
 

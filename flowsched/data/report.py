@@ -25,7 +25,11 @@ _WAYS = {
 }
 _EXACT = (
     "For evaluation, each sample to one rank, once; ranks may differ by one batch:",
-    "  DataLoader(dataset, batch_sampler=flowsched.data.ShardedBatchSampler(dataset, batch_size))",
+    "  flowsched.data.ShardedLoader(dataset, batch_size)",
+)
+_EXACT_STREAM = (
+    "For evaluation, each sample to one rank, once; ranks may differ by one batch:",
+    "  DataLoader(flowsched.data.ShardedDataset(stream, batch_size), batch_size=None)",
 )
 _EVEN = (
     "For training, as many batches on each rank, no sample repeated or dropped, with weights:",
@@ -179,7 +183,9 @@ def _verdict(checked: Checked) -> Iterator[str]:
         yield f"UNEVEN: ranks have {batches} batches; a collective in each batch, as DDP's in training, would hang"
     wrong = not found.exact or bool(checked.endless)
     blocks: list[tuple[str, ...]] = []
-    blocks += [_EXACT] * wrong + [_EVEN] * (wrong or not found.even)
+    blocks += [_EXACT if checked.way == Way.IDS else _EXACT_STREAM] * wrong + [_EVEN] * (
+        wrong or not found.even
+    )
     if found.surplus and any(kind.startswith(_OF_ACCELERATE) for kind in checked.kinds):
         blocks.append(_GATHERED)
     if len(found.ranks) == 1:
