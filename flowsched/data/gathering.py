@@ -48,8 +48,8 @@ def gather(
     All ranks of the group call it once, after the loop: ranks may have different numbers of batches. Before any row
     is sent, all ranks know what each has, so that what does not fit is refused on all of them, and nobody waits.
 
-    A :class:`ShardedLoader` knows how far it is, and rows are counted against that. With any other loader it is enough
-    that all ranks have the rows of as many whole batches.
+    A :class:`ShardedLoader` knows how far it is, and rows are counted against that. With any other loader it is
+    enough that all ranks have the rows of as many whole batches.
 
     Args:
         rows: what this rank has made, one row for each sample of its batches so far, in the order in which they
@@ -67,8 +67,9 @@ def gather(
         The same kind of thing as ``rows``, without gradients. Tensors are on the device of this rank's own.
 
     Raises:
-        GatherError: a number of rows other than dealt; other columns, kinds, dtypes, or shapes of rows than on
-            another rank; rows that cannot be sent, of which the rank that has them raises the cause.
+        GatherError: a loader of another rank; a number of rows other than dealt; other columns, kinds, dtypes, or
+            shapes of rows than on another rank; rows that cannot be sent, of which the rank that has
+            them raises the cause.
         ShardingError: this process is not in the group, or has none although others were started.
 
     >>> import torch
@@ -102,9 +103,9 @@ def _prepare(
 ) -> tuple[Told, Mapping[Path, Packed], Deal | None, BaseException | None]:
     """Return what this rank tells and sends; what goes wrong is told, too, or others would wait for it."""
     try:
-        deal = None if loader is None else ordering.find_deal(loader)
+        deal, place = (None, None) if loader is None else ordering.find_deal(loader)
         count = count_rows(rows) or 0
-        problems = list(_check_arguments(to, peers, deal, padding))
+        problems = list(_check_arguments(to, peers, deal, place, padding))
         if not problems:
             problems += ordering.check_own(deal, peers.rank, count, ordering.count_batches(loader))
         if problems:
@@ -124,7 +125,9 @@ def _prepare(
     return told, packed, deal, None
 
 
-def _check_arguments(to: Any, peers: Peers, deal: Deal | None, padding: Any) -> Iterator[Problem]:
+def _check_arguments(
+    to: Any, peers: Peers, deal: Deal | None, place: int | None, padding: Any
+) -> Iterator[Problem]:
     if to is not None and (isinstance(to, bool) or not isinstance(to, int) or not 0 <= to < peers.size):
         said = f"{to!r} is no rank of the group, which has {peers.size}"
         yield Problem("no-such-rank", "to", said, f"Give 0 to {peers.size - 1}")
@@ -132,6 +135,10 @@ def _check_arguments(to: Any, peers: Peers, deal: Deal | None, padding: Any) -> 
         said = f"it deals to {deal.sharding.ranks} ranks, and the process group has {peers.size}"
         mend = "Give the same process_group to the loader and here"
         yield Problem("other-ranks", "loader", said, mend)
+    elif place not in (None, peers.rank):
+        said = f"its loader is that of rank {place}, so that these would be taken for rows of other samples"
+        mend = "Leave rank= out where the loader is made, or give it this process's rank in the group"
+        yield Problem("other-rank", f"rank {peers.rank}", said, mend)
     for value in padding.values() if isinstance(padding, Mapping) else (padding,):
         if value is not None and not isinstance(value, (bool, int, float)):
             mend = "Give a number, or a dict of numbers by column"

@@ -18,8 +18,10 @@ Places: TypeAlias = list["slice | Rows"]
 _HOLDERS = ("batch_sampler", "sampler", "dataset", "base_dataloader")
 
 
-def find_deal(loader: Any) -> Deal:
-    """Return how a loader deals its samples: its ``deal``, or that of what a ``DataLoader`` reads from.
+def find_deal(loader: Any) -> tuple[Deal, int | None]:
+    """Return how a loader deals its samples, and to which rank: as it says, or what a ``DataLoader`` reads from.
+
+    The rank is None where what has the ``deal`` is of no rank.
 
     Raises:
         ShardingError: it has none.
@@ -27,7 +29,8 @@ def find_deal(loader: Any) -> Deal:
     for holder in (loader, *(getattr(loader, name, None) for name in _HOLDERS)):
         deal = holder if isinstance(holder, Deal) else getattr(holder, "deal", None)
         if isinstance(deal, Deal):
-            return deal
+            rank = getattr(holder, "rank", None)
+            return deal, rank if isinstance(rank, int) else None
     problem = Problem(
         "no-deal",
         "loader",
@@ -100,9 +103,8 @@ def check_own(deal: Deal | None, rank: int, rows: int, batches: int | None) -> I
     if batches is not None:
         if rows != ends[batches]:
             yield _wrong(rank, rows, ends, batches, deal)
-    elif deal.sharding.mode == Mode.LOCAL:
-        if rows not in ends:
-            yield _wrong(rank, rows, ends, deal.steps, deal)
+    elif deal.sharding.mode == Mode.LOCAL and rows not in ends:
+        yield _wrong(rank, rows, ends, deal.steps, deal)
 
 
 def find_wrong_rows(deal: Deal, counts: Sequence[int]) -> Iterator[Problem]:

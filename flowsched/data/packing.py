@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from flowsched.batch.columns import Batch, Kind, Path, leaves
+from flowsched.batch.errors import BatchError, say_column
 
 Rows = NDArray[np.int64]
 
@@ -65,10 +66,14 @@ def pack(rows: Batch, keep: Rows | None = None) -> dict[Path, Packed]:
         keep: which rows are taken, in which order; all as they are if it is None.
 
     Raises:
-        BatchError: something is not a column.
+        BatchError: something is not a column, or a tensor whose elements do not lie in memory as they are.
         Exception: what pickling an element raises.
     """
-    return {path: _PACK[kind](path, _keep(value, kind, keep)) for path, kind, value in leaves(rows)}
+    found = leaves(rows)
+    for path, kind, value in found:
+        if kind == "torch":
+            _check_tensor(path, value)
+    return {path: _PACK[kind](path, _keep(value, kind, keep)) for path, kind, value in found}
 
 
 def unpack(column: Column, parts: Sequence[torch.Tensor], rows: int) -> Any:
@@ -95,6 +100,18 @@ def as_bytes(value: Any) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         return value.reshape(-1).view(torch.uint8)
     return torch.from_numpy(value.reshape(-1).view(np.uint8))
+
+
+def _check_tensor(path: Path, value: torch.Tensor) -> None:
+    # torch ends the process where bytes of a quantized tensor are asked for.
+    if value.is_quantized:
+        said, mend = "is quantized", "Give value.dequantize(), or value.int_repr() and the scale"
+    elif value.is_meta:
+        said, mend = "is on the meta device and has no elements", "Give a tensor on a device"
+    else:
+        return
+    problem = f"{say_column(path)} {said}, so that its bytes cannot be sent"
+    raise BatchError(problem, mend, code="column-kind", column=".".join(path))
 
 
 def _keep(value: Any, kind: Kind, keep: Rows | None) -> Any:

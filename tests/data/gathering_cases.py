@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from typing import Any
 from unittest.mock import patch
 
@@ -39,6 +40,15 @@ DEALS: dict[str, dict[str, Any]] = {
     "balanced": {"mode": "even", "lengths": True, "shuffle": True},
     "padded and balanced": {"mode": "even", "tail": "pad", "lengths": True},
 }
+
+
+def quantize(value: torch.Tensor) -> torch.Tensor:
+    """Return a quantized tensor, which torch warns about since it will be gone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.quantize_per_tensor(value, 0.5, 0, torch.quint8)
+
+
 SIZES = (0, 1, 3, 16, 50, 102)
 
 
@@ -200,6 +210,17 @@ def _local_too_few(rank: int, ranks: int) -> Any:
     return gather([0] * 3, Loader(3 if rank else 4, ranks, mode="local"))
 
 
+def _unlike_quantized(rank: int, ranks: int) -> Any:
+    given = torch.ones(2, 3)
+    return gather(quantize(given) if rank == ranks - 1 else given)
+
+
+def _other_rank(rank: int, ranks: int) -> Any:
+    sampler = ShardedBatchSampler(4 * ranks, 2, rank=ranks - 1 - rank, ranks=ranks)
+    loader: Any = DataLoader(range(4 * ranks), batch_sampler=sampler)  # type: ignore[arg-type]
+    return gather(torch.cat(list(loader)), loader)
+
+
 def _recovers(rank: int, _: int) -> Any:
     """What is refused leaves nothing behind that the next call would meet."""
     with pytest.raises(GatherError):
@@ -232,11 +253,13 @@ CASES: dict[str, Any] = {
     "no padding": _unlike([0], [0], padding="none"),
     "unsendable": _unlike([0], [0, (one for one in "ab")]),
     "no column": _unlike([0], (0, 1)),
+    "quantized": _unlike_quantized,
     "no deal": _unlike([0], [0], loader="loader"),
     "other ranks": _unlike([0], [0], loader=Loader(40, 9)),
     "no such rank": _unlike([0], [0], to=4),
     "other epoch": _other_epoch,
     "unlike arguments": _unlike_arguments,
     "local, too few": _local_too_few,
+    "other rank": _other_rank,
     "recovers": _recovers,
 }

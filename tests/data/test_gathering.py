@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from flowsched.data import ShardedBatchSampler, gather
+from flowsched.data import GatherError, ShardedBatchSampler, gather
 from flowsched.data.ordering import find_wrong_rows
 from flowsched.sharding import Deal, Sharding, ShardingError
-from tests.data.gathering_cases import CASES, Loader, make_loader
+from tests.data.gathering_cases import CASES, Loader, make_loader, quantize
 from tests.data.ranks import Outcomes, Refusal, run_on_ranks
 
 RANKS = (1, 3, 4)
@@ -241,6 +241,16 @@ def test_arguments_that_cannot_be_are_refused_once_for_all_ranks(
         assert len(refusal.codes) == 1
 
 
+def test_a_loader_of_another_rank_is_refused_on_every_rank(outcomes: Outcomes) -> None:
+    if len(outcomes) == 1:
+        assert outcomes[0]["other rank"].tolist() == list(range(4))
+        return
+    for refusal in _refusals(outcomes, "other rank"):
+        last = len(outcomes) - 1
+        assert refusal.codes == ["other-rank"] * (len(outcomes) - len(outcomes) % 2)
+        assert f"[other-rank] rank {last}: its loader is that of rank 0" in refusal.text
+
+
 def test_padding_that_a_dtype_cannot_hold_is_refused(outcomes: Outcomes) -> None:
     if len(outcomes) > 1:
         for refusal in _refusals(outcomes, "bad padding"):
@@ -251,6 +261,7 @@ def test_padding_that_a_dtype_cannot_hold_is_refused(outcomes: Outcomes) -> None
     ("case", "said", "cause"),
     [
         ("unsendable", "TypeError: cannot pickle 'generator' object", "TypeError"),
+        ("quantized", "BatchError: the bare column is quantized, so that its bytes", "BatchError"),
         ("no column", "BatchError: the batch is a tuple, which is not a column", "BatchError"),
     ],
 )
@@ -260,6 +271,27 @@ def test_what_one_rank_cannot_send_ends_all_with_its_error(
     *others, last = _refusals(outcomes, case)
     assert f"[unsendable] rank {len(outcomes) - 1}: {said}" in last.text
     assert [one.cause for one in (*others, last)] == [None] * len(others) + [cause]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (torch.eye(2).to_sparse(), "layout torch.sparse_coo, which is not a column"),
+        (torch.ones(2, 2, device="meta"), "column 'x' is on the meta device and has no elements"),
+        (quantize(torch.ones(2, 2)), "column 'x' is quantized"),
+    ],
+)
+def test_tensors_that_have_no_bytes_of_their_own_are_no_columns(value: torch.Tensor, said: str) -> None:
+    with pytest.raises(GatherError, match=rf"\[unsendable\] rank 0: BatchError: .*{said}"):
+        gather({"x": value})
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_a_list_may_hold_tensors_that_are_no_columns() -> None:
+    quantized, sparse = gather([quantize(torch.ones(2)), torch.eye(2).to_sparse()])
+    assert quantized.is_quantized
+    assert quantized.dequantize().tolist() == [1, 1]
+    assert sparse.to_dense().tolist() == [[1, 0], [0, 1]]
 
 
 def test_after_a_refusal_the_group_works_as_before(outcomes: Outcomes) -> None:
