@@ -136,11 +136,6 @@ SHARDERS = (
         _RAY_MEND,
     ),
 )
-_PASS_ON = (
-    "flowsched.data",
-    "torch.utils.data",
-    *{one.module.partition(".")[0] for one in SHARDERS} - {"torch"},
-)
 
 
 def refuse_second_sharding(asked: object) -> None:
@@ -177,11 +172,8 @@ def refuse_batching(asked: object) -> None:
 
 
 def _askers(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield frames from the innermost on, as far as they belong to loaders: the user's own code ends them."""
+    """Yield frames from the innermost on: what the user has wrapped around samples or data may be among them."""
     while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        if not any(module == one or module.startswith(f"{one}.") for one in _PASS_ON):
-            return
         yield frame
         frame = frame.f_back
 

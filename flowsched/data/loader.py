@@ -221,11 +221,27 @@ class ShardedLoader(DataLoader[Any]):
         count = deal.batches(self.rank)
         with tell_accelerate(self) as told:
             for step, batch in enumerate(batches):
-                self._used = step + 1
+                self._count(deal, step + 1)
                 told.end_of_dataloader = step + 1 == count
                 yield batch if self.device is None else move(batch, self.device)
-        if self._deal is deal:
+        if _is_same_place(self._deal, deal):
             self._ended = True
+
+    def _count(self, deal: Deal, used: int) -> None:
+        """Say how far this loader is. Of several loops over one epoch, the one that goes on last counts."""
+        if not _is_same_place(self._deal, deal):
+            problem = Problem(
+                "superseded",
+                "the loop",
+                "a state was loaded, or a loop over another epoch begun, since this one has begun",
+                "Begin a new loop over the loader",
+            )
+            raise ShardingError("the loader", [problem])
+        self._used, self._ended = used, False
+
+
+def _is_same_place(one: Deal, other: Deal) -> bool:
+    return (one.epoch, one.seen) == (other.epoch, other.seen)
 
 
 @dataclass(frozen=True)

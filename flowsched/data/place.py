@@ -10,6 +10,7 @@ import torch.distributed as dist
 
 from flowsched.errors import Problem
 from flowsched.sharding import ShardingError
+from flowsched.sharding.declaration import is_whole
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,10 @@ def _find_problems(
     if (rank is None) != (ranks is None):
         given, other = ("rank", "ranks") if ranks is None else ("ranks", "rank")
         yield Problem("half-a-place", given, f"it is given without {other}", "Give both, or neither")
+    elif rank is not None and not (is_whole(rank) and is_whole(ranks)):
+        said = f"rank={rank!r}, ranks={ranks!r} are no whole numbers"
+        yield Problem("not-whole", "rank", said, "Give ints")
+        return
     elif rank is not None and ranks is not None and not 0 <= rank < ranks:
         yield Problem(
             "no-such-rank", "rank", f"{rank} is none of 0 to {ranks - 1}", "Ranks count from 0 to ranks - 1"

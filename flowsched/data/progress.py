@@ -44,6 +44,10 @@ class Progress:
         self.handed, self._done = 0, False
         return worker, workers
 
+    def hand(self, batches: int) -> None:
+        """Say how many batches a loop has yielded; of several loops, the one that goes on last counts."""
+        self.handed, self._done = batches, False
+
     def end(self, worker: int) -> None:
         """Say that a worker has come to the end."""
         self._shared[4 + worker] = 1

@@ -145,11 +145,15 @@ class ShardedBatchSampler(Sampler[list[int]]):
 
     def _hand_out(self, deal: Deal) -> Iterator[list[int]]:
         for step, ids in enumerate(deal.lists(self.rank)):
-            if deal is self._deal:
-                self._handed = step + 1
+            if self._is_at(deal):
+                self._handed, self.ended = step + 1, False
             yield ids
-        if deal is self._deal:
+        if self._is_at(deal):
             self.ended = True
+
+    def _is_at(self, deal: Deal) -> bool:
+        """Return whether a loop is over the epoch that the sampler is at, and not over one that has been left."""
+        return (deal.epoch, deal.seen) == (self.epoch, self._deal.seen)
 
     @cached_property
     def _digest(self) -> str | None:

@@ -33,11 +33,11 @@ def write_state(
     Raises:
         ShardingError: more batches than the epoch has, or fewer than none.
     """
-    if not 0 <= batches <= deal.steps:
+    if not _counts(batches) or batches > deal.steps:
         problem = Problem(
             "no-such-step",
             "batches",
-            f"{batches} is none of 0 to {deal.steps}",
+            f"{batches!r} is none of 0 to {deal.steps}",
             "Count from the epoch's beginning",
         )
         raise ShardingError("the state of an epoch", [problem])

@@ -186,12 +186,14 @@ class ShardedDataset(IterableDataset[Any]):
 
     def _hand_out(self, steps: Iterator[tuple[Deal, int, Any]], worker: int, workers: int) -> Iterator[Any]:
         """Yield every so many batches of this rank, as many as there are workers; count them, and the end."""
+        handed = 0
         for place, (deal, step, data) in enumerate(steps):
             if place % workers != worker:
                 continue
             ids = deal.batch(self.rank, step).tolist()
             batch = self._collate_fn(_fetch(data, ids)) if ids else drop_rows(self._collate_fn([data[0]]))
-            self._progress.handed += 1
+            handed += 1
+            self._progress.hand(handed)
             yield (batch, deal.weight(self.rank, step)) if self.weighted else batch
         self._progress.end(worker)
 

@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from flowsched.errors import Problem
 from flowsched.sharding.balance import balance, balance_steps
 from flowsched.sharding.cuts import cut_steps
-from flowsched.sharding.declaration import Mode, Sharding
+from flowsched.sharding.declaration import Mode, Sharding, ShardingError, is_whole
 from flowsched.sharding.order import shuffle
 
 Ids = NDArray[np.int64]
@@ -26,6 +27,9 @@ class Deal:
         epoch: number of the epoch, which changes the order where samples are shuffled.
         seen: samples that the epoch has seen already, whole groups of them.
 
+    Raises:
+        ShardingError: no number of an epoch, or no number of samples that can have been seen.
+
     Attributes:
         sharding: likewise.
         epoch: likewise.
@@ -34,7 +38,8 @@ class Deal:
     """
 
     def __init__(self, sharding: Sharding, epoch: int = 0, seen: int = 0) -> None:
-        self.sharding, self.epoch, self.seen = sharding, epoch, seen
+        _refuse_bad_place(sharding, epoch, seen)
+        self.sharding, self.epoch, self.seen = sharding, int(epoch), int(seen)
         self._cuts = cut_steps(sharding, seen // sharding.group)
         self.steps = self._cuts.steps
 
@@ -200,3 +205,18 @@ class Deal:
         """Return the ids of the samples of units."""
         group = self.sharding.group
         return units if group == 1 else (units[:, None] * group + np.arange(group)).reshape(-1)
+
+
+def _refuse_bad_place(sharding: Sharding, epoch: int, seen: int) -> None:
+    problems = []
+    if not is_whole(epoch) or epoch < 0:
+        problems.append(
+            Problem("no-such-epoch", "epoch", f"{epoch!r} is no number of an epoch", "Count from 0")
+        )
+    if not is_whole(seen) or not 0 <= seen <= sharding.samples or seen % sharding.group:
+        said = f"{seen!r} of {sharding.samples} samples in groups of {sharding.group} cannot have been seen"
+        problems.append(
+            Problem("no-such-place", "seen", said, "Give whole groups, and no more than there are")
+        )
+    if problems:
+        raise ShardingError("the epoch", problems)

@@ -84,6 +84,8 @@ class Sharding:
         problems = list(_find_problems(self))
         if problems:
             raise ShardingError("the sharding", problems)
+        for name in (*_LEAST, "seed"):
+            object.__setattr__(self, name, int(getattr(self, name)))  # numpy's own would overflow
         object.__setattr__(self, "mode", Mode(self.mode))
         object.__setattr__(self, "tail", Tail(self.tail))
         if self.lengths is not None:
@@ -106,7 +108,7 @@ _LEAST = {"samples": 0, "ranks": 1, "batch_size": 1, "group": 1}
 
 
 def _find_problems(given: Sharding) -> Iterator[Problem]:
-    wrong = [name for name in (*_LEAST, "seed") if not _is_whole(getattr(given, name))]
+    wrong = [name for name in (*_LEAST, "seed") if not is_whole(getattr(given, name))]
     for name in wrong:
         value = getattr(given, name)
         yield Problem(
@@ -162,12 +164,15 @@ def _find_bad_lengths(given: Sharding) -> Iterator[Problem]:
     except (TypeError, ValueError) as error:
         yield Problem("bad-lengths", "lengths", f"they are no numbers: {error}", mend)
         return
-    if lengths.shape != (given.samples,):
+    if np.iscomplexobj(given.lengths):
+        yield Problem("bad-lengths", "lengths", "they are complex", mend)
+    elif lengths.shape != (given.samples,):
         yield Problem("bad-lengths", "lengths", f"their shape is {lengths.shape}", mend)
     elif not bool(np.all(np.isfinite(lengths) & (lengths >= 0))):
         first = int(np.argmin(np.isfinite(lengths) & (lengths >= 0)))
         yield Problem("bad-lengths", "lengths", f"that of sample {first} is {lengths[first]}", mend)
 
 
-def _is_whole(value: object) -> bool:
+def is_whole(value: object) -> bool:
+    """Return whether a value is a whole number, numpy's too, and no bool."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, DistributedSampler
 
+from flowsched.data import ShardedLoader
 from flowsched.data.check_loader import Checked
 from flowsched.data.checking import RankRows, compare
 from flowsched.data.reading import Way, read_loader
@@ -118,6 +119,17 @@ def test_accelerate_gathers_strings_once() -> None:
     run_apart(
         program.replace(".tolist()]", ".flatten().tolist()]") + "\nassert answers[20] == '20.0', answers\n"
     )
+
+
+def test_training_goes_on_where_it_stopped() -> None:
+    program = example("Training with DDP, and going on after a stop")
+    whole = run_here("state = None\n" + program)
+    assert (whole["state"]["epoch"], whole["state"]["seen"]) == (1, 21)
+    begun = ShardedLoader(whole["dataset"], 16, "even", shuffle=True)
+    begun.set_epoch(1)
+    next(iter(begun))
+    rest = run_here(f"state = {begun.state_dict()!r}\n" + program)
+    assert (len(rest["batch"]), rest["state"]["seen"]) == (5, 21)
 
 
 @pytest.mark.timeout(200)
