@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from flowsched.data.board import Board
     from flowsched.data.check_loader import Checked, LoaderError
 
+_LEAST = 30.0  # seconds that a process group gets to be made
 _SHORT = 5.0  # seconds to wait for a rank to say that another has failed
 
 
@@ -79,7 +81,11 @@ def _check_and_say(
         speaker, patient = 0, patience
         try:
             checked = check_on(
-                board, lambda: loaded[0] if loaded else _load(address), samples, patience=patience
+                board,
+                lambda: loaded[0] if loaded else _load(address),
+                samples,
+                patience=patience,
+                join=lambda: _join(patience),
             )
             wrong = bool(checked.endless) or not checked.findings.exact
             code = exit_codes.NOT_EXACT if wrong or (even and not checked.findings.even) else exit_codes.OK
@@ -121,6 +127,14 @@ def _make(address: str) -> Any:
             "arguments that returns one"
         )
     return found
+
+
+def _join(patience: float) -> None:
+    """Make the process group that a loader may ask which rank this is, once it is read."""
+    import torch.distributed as dist
+
+    if dist.is_available() and not dist.is_initialized():
+        dist.init_process_group("gloo", timeout=timedelta(seconds=max(patience, _LEAST)))
 
 
 def _wants_process_group(error: BaseException | None) -> bool:

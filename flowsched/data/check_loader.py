@@ -102,7 +102,7 @@ def check_loader(loader: Any, samples: int | None = None, *, patience: float = 6
     Args:
         loader: any loader, sampler or iterable of batches; it is read once, or a few times if it must be.
         samples: how many samples there are, where the loader does not say.
-        patience: seconds to wait for ranks that still read.
+        patience: seconds to wait for ranks that still read, and to read a loader of unknown length.
 
     Raises:
         LoaderError: it fails on a rank; all ranks raise it.
@@ -123,15 +123,31 @@ def check_loader(loader: Any, samples: int | None = None, *, patience: float = 6
 
 
 def check_on(
-    board: Board, load: Callable[[], Any], samples: int | None = None, *, patience: float = 600.0
+    board: Board,
+    load: Callable[[], Any],
+    samples: int | None = None,
+    *,
+    patience: float = 600.0,
+    join: Callable[[], None] | None = None,
 ) -> Checked:
-    """Load a loader on all ranks of a board, and check it; see :func:`check_loader`."""
+    """Load a loader on all ranks of a board, and check it; see :func:`check_loader`.
+
+    Args:
+        board: where ranks tell each other what became of it.
+        load: makes the loader of this rank.
+        samples: how many samples there are, where the loader does not say.
+        patience: seconds to wait for ranks that still read, and to read a loader of unknown length.
+        join: makes the process group that loaders may ask who they are; called by all ranks, after all have
+            loaded, unless some loader has made one.
+    """
     meeting = _Meeting(board, patience)
     loader: list[Any] = []
-    meeting.agree("load", lambda: loader.append(load()))
+    joined = meeting.agree("load", lambda: (loader.append(load()), dist.is_initialized())[1])
+    if join is not None and board.ranks > 1 and not any(joined):
+        meeting.agree("join", join)
     failed: list[Failure] = []
     for way in Way:
-        answers = meeting.ask(way, lambda way=way: read_loader(loader[0], way))  # type: ignore[misc]
+        answers = meeting.ask(way, lambda way=way: read_loader(loader[0], way, samples, patience))  # type: ignore[misc]
         failed = [one for one in answers if isinstance(one, Failure)]
         if any(one.silent for one in failed):
             break
@@ -144,7 +160,8 @@ class _Meeting:
     """Ranks that do the same at the same time, and hear of each other what became of it."""
 
     def __init__(self, board: Board, patience: float) -> None:
-        self.board, self.patience = board, patience
+        self.board = board
+        self.patience = patience + min(patience, _GRACE)  # a rank that reads so long can still say so
 
     def ask(self, name: str, work: Callable[[], Any]) -> list[Any]:
         """Return for each rank what its work returned, or how it failed."""
@@ -183,7 +200,7 @@ class _Meeting:
     def _try(self, work: Callable[[], Any]) -> Any:
         try:
             return work()
-        except Exception as error:  # noqa: BLE001 (a loader may raise anything, and all ranks are to know)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (a loader may raise anything, and all ranks are to know)
             return Failure(self.board.rank, _say(error), _trace(error))
 
 
@@ -240,14 +257,14 @@ def _number(readings: Sequence[Reading]) -> list[np.ndarray[Any, np.dtype[np.int
     return np.split(numbers, np.cumsum([len(one.keys) for one in readings])[:-1])
 
 
-def _say(error: Exception) -> str:
+def _say(error: BaseException) -> str:
     if isinstance(error, FlowschedError):
         return str(error)
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return f"reading the loader failed with {said}. Mend the loader, or what it reads"
 
 
-def _trace(error: Exception) -> str:
+def _trace(error: BaseException) -> str:
     """Return the traceback of the user's own code, without the frames of flowsched's that lead to it."""
     cause = error.__cause__ if isinstance(error, FlowschedError) else error
     if cause is None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from array import array
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,7 @@ from flowsched.data.stand_ins import (
 from flowsched.sharding import Deal, Mode
 
 _ENDLESS = 4  # times the samples there are: a loader that gives more of them to one rank goes on for ever
+_APART = 1_024  # arrays of keys that are kept apart
 
 
 class Way(StrEnum):
@@ -65,30 +69,42 @@ class Reading:
     kind: str
 
 
-def read_loader(loader: Any, way: Way) -> Reading:
+def read_loader(loader: Any, way: Way, given: int | None = None, patience: float | None = None) -> Reading:
     """Read a loader from its beginning to its end, and leave it as it was but for its epoch.
+
+    Args:
+        loader: what to read.
+        way: how samples are told apart.
+        given: how many samples there are, where the loader does not say.
+        patience: seconds after which reading is given up, where nobody says how many samples there are.
 
     Raises:
         TypeError: it cannot be read in this way.
         Exception: whatever the loader raises.
     """
     samples = count_samples(loader)
-    most = None if samples is None else _ENDLESS * samples + 1_000
+    known = given if samples is None else samples
+    most = inf if known is None else _ENDLESS * known + 1_000
+    until = inf if known is not None or patience is None else time.monotonic() + patience
+    joined: list[NDArray[np.int64]] = [np.empty(0 if way == Way.IDS else (0, 2), dtype=np.int64)]
     keys: list[NDArray[np.int64]] = []
-    rows, ends = 0, True
+    counts, rows, ends = array("q"), 0, True
     with _open(loader, way):
         for batch in loader:
             keys.append(_keys_of(batch, way))
-            rows += len(keys[-1])
-            if most is not None and rows > most:
+            counts.append(len(keys[-1]))
+            rows += counts[-1]
+            if max(rows, len(counts)) > most or time.monotonic() > until:
                 ends = False
                 break
-    empty = np.empty(0 if way == Way.IDS else (0, 2), dtype=np.int64)
-    sizes = np.array([len(one) for one in keys], dtype=np.int64)
+            if len(keys) > _APART:  # small arrays take more than what they hold
+                joined.append(np.concatenate(keys))
+                keys = []
+    sizes = np.array(counts, dtype=np.int64)
     deal, rank = _find_deal(loader)
     return Reading(
         way,
-        np.concatenate([empty, *keys]),
+        np.concatenate([*joined, *keys]),
         sizes,
         _find_real(deal, rank, sizes),
         samples,
@@ -150,7 +166,10 @@ def _find_deal(loader: Any) -> tuple[Deal | None, int]:
             holder,
             *(attributes(holder).get(name) for name in ("batch_sampler", "dataset", "_batches")),
         ):
-            deal, rank = getattr(owner, "deal", None), getattr(owner, "rank", None)
+            try:
+                deal, rank = getattr(owner, "deal", None), getattr(owner, "rank", None)
+            except TypeError:  # a stream of unknown length has none
+                continue
             if isinstance(deal, Deal) and isinstance(rank, int):
                 return deal, rank
     return None, 0

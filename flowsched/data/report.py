@@ -93,10 +93,13 @@ def say_verdict(checked: Checked) -> str:
     found = checked.findings
     if checked.endless:
         return "WRONG: the loader does not end"
+    alone = " on one process" if len(found.ranks) == 1 else ""
     if found.exact:
         if found.expected is None:
-            return "no sample is read twice; how many there are, the loader does not say: give --samples"
-        return f"EXACT: each of {count(found.expected, 'sample')} is read once"
+            return (
+                f"no sample is read twice{alone}; how many there are, the loader does not say: give --samples"
+            )
+        return f"EXACT{alone}: each of {count(found.expected, 'sample')} is read once"
     if found.everything:
         return f"WRONG: nothing is shared out, all {len(found.ranks)} ranks read the same samples"
     parts = []
@@ -159,7 +162,14 @@ def _details(checked: Checked, most: int) -> Iterator[str]:
     if len(found.unknown):
         yield f"beyond the data set: {say_ids(found.unknown)}"
     if checked.endless:
-        yield f"reading was given up on ranks {', '.join(map(str, checked.endless))}: the loader begins again"
+        yield f"reading was given up on ranks {', '.join(map(str, checked.endless))}: {_say_endless(checked)}"
+
+
+def _say_endless(checked: Checked) -> str:
+    found = checked.findings
+    rows = " / ".join(f"{found.ranks[rank].rows:,}" for rank in checked.endless)
+    given = f"the loader had given {rows} rows and went on"
+    return given if found.expected is not None else f"{given}; if it is only slow, give more --patience"
 
 
 def _repeats(found: Findings, most: int) -> Iterator[str]:

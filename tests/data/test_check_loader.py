@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -16,6 +18,7 @@ from flowsched.data.check_loader import Checked, LoaderError, check_loader, chec
 from flowsched.data.loader import ShardedLoader
 from flowsched.data.reading import Way
 from flowsched.data.report import check_to_dict, say_verdict
+from flowsched.data.stream import ShardedDataset
 
 Load = Callable[[int, int], Any]
 
@@ -133,3 +136,57 @@ def test_large_messages_go_in_parts() -> None:
     message = torch.randint(0, 256, (9 << 20,), dtype=torch.uint8).numpy().tobytes()
     left.put("large", message)
     assert right.take("large", 0, patience=1.0) == message
+
+
+def test_ranks_join_after_all_have_loaded_unless_a_loader_is_not_made() -> None:
+    store, joined = HashStore(), []
+
+    def one(rank: int, fails: bool) -> Any:
+        def load() -> Any:
+            if fails and rank == 1:
+                raise RuntimeError("no data")
+            return [torch.arange(3) + 3 * rank]
+
+        try:
+            return check_on(Board(store, rank, 2), load, 6, patience=20.0, join=lambda: joined.append(rank))
+        except LoaderError as error:
+            return error
+
+    with ThreadPoolExecutor(2) as pool:
+        failed = list(pool.map(lambda rank: one(rank, fails=True), range(2)))
+        assert joined == []
+        exact = list(pool.map(lambda rank: one(rank, fails=False), range(2)))
+    assert sorted(joined) == [0, 1]
+    assert all("no data" in str(error) for error in failed)
+    assert all(checked.findings.exact for checked in exact)
+
+
+def test_a_stream_of_unknown_length_has_no_deal_and_is_read() -> None:
+    def load(rank: int, ranks: int) -> Any:
+        data: Any = ShardedDataset(iter(range(13)), 2, "even", rank=rank, ranks=ranks)
+        return DataLoader(data, batch_size=None)
+
+    (first, _) = check(load, 2, samples=13)
+    assert (first.findings.exact, first.findings.rows) == (True, 13)
+
+
+def test_a_loader_that_exits_is_said() -> None:
+    every = check(lambda rank, _: [torch.arange(3)] if rank else sys.exit(7), 2)
+    assert all("rank 0 of 2" in str(one) and "SystemExit: 7" in str(one) for one in every)
+
+
+def test_one_process_is_never_called_exact_without_saying_that_it_is_one() -> None:
+    (first,) = check(lambda *_: stock(range(10), batch_size=4), 1)
+    assert say_verdict(first) == "EXACT on one process: each of 10 samples is read once"
+
+
+def test_a_stream_without_end_is_given_up_after_patience_or_many_samples() -> None:
+    class Endless:
+        def __iter__(self) -> Any:
+            return (torch.tensor([number]) for number in itertools.count())
+
+    every = check(lambda *_: Endless(), 2, patience=0.5)
+    assert {say_verdict(one) for one in every} == {"WRONG: the loader does not end"}
+    assert "give more --patience" in str(every[0])
+    (first,) = check(lambda *_: Endless(), 1, samples=10)
+    assert (first.endless, first.findings.rows) == ((0,), 1_041)
