@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -127,12 +128,13 @@ def _check_padding(column: Column, value: float | int | bool | None) -> Iterator
     if value is None or column.kind not in ("torch", "numpy"):
         return
     try:
-        filled: Any = (
-            torch.full((), value, dtype=column.dtype).item()
-            if column.kind == "torch"
-            else np.full((), value, dtype=column.dtype).item()
-        )
-        fits = isinstance(filled, (float, complex)) or filled == value
+        with np.errstate(over="ignore"):
+            filled: Any = (
+                torch.full((), value, dtype=column.dtype).item()
+                if column.kind == "torch"
+                else np.full((), value, dtype=column.dtype).item()
+            )
+        fits = _is_same(filled, value)
     except Exception:  # noqa: BLE001 - a dtype may refuse a value in any way
         fits = False
     if not fits:
@@ -140,6 +142,19 @@ def _check_padding(column: Column, value: float | int | bool | None) -> Iterator
         yield Problem("bad-padding", "padding", said, "Give a value that its dtype can hold")
 
 
+def _is_same(filled: Any, value: float | int | bool) -> bool:
+    """Return whether a dtype holds a value: as it is, or rounded where numbers of its kind are."""
+    if not isinstance(filled, (float, complex)):
+        return bool(filled == value)
+    if isinstance(filled, complex):
+        filled = filled.real
+    if not math.isfinite(value):
+        return repr(filled) == repr(float(value))
+    # Formats of 8 bits and less have no inf, and hold the largest that they have instead.
+    return math.isfinite(filled) and math.isclose(filled, value, rel_tol=_ROUNDED, abs_tol=_ROUNDED)
+
+
+_ROUNDED = 0.25  # of a value; formats with two bits of mantissa round by at most an eighth
 _KINDS = {
     "torch": "a torch tensor",
     "numpy": "a numpy array",

@@ -215,6 +215,10 @@ def _unlike_quantized(rank: int, ranks: int) -> Any:
     return gather(quantize(given) if rank == ranks - 1 else given)
 
 
+def _padding_overflows(rank: int, _: int) -> Any:
+    return gather(torch.ones(2, rank + 1, dtype=torch.float16), padding=1e6, to=0)
+
+
 def _other_rank(rank: int, ranks: int) -> Any:
     sampler = ShardedBatchSampler(4 * ranks, 2, rank=ranks - 1 - rank, ranks=ranks)
     loader: Any = DataLoader(range(4 * ranks), batch_sampler=sampler)  # type: ignore[arg-type]
@@ -250,6 +254,7 @@ CASES: dict[str, Any] = {
     "other kind": _unlike(torch.zeros(2), [0.0, 0.0]),
     "other keys": _unlike({"x": [0], "y": [0]}, {"x": [0], "z": [0]}),
     "bad padding": _unlike(torch.zeros(2, 3, dtype=torch.int32), None, padding=0.5),
+    "padding overflows": _padding_overflows,
     "no padding": _unlike([0], [0], padding="none"),
     "unsendable": _unlike([0], [0, (one for one in "ab")]),
     "no column": _unlike([0], (0, 1)),

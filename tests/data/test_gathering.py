@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,51 @@ def test_padding_that_a_dtype_cannot_hold_is_refused(outcomes: Outcomes) -> None
     if len(outcomes) > 1:
         for refusal in _refusals(outcomes, "bad padding"):
             assert "[bad-padding] padding: 0.5 is no int32, which the bare column is" in refusal.text
+
+
+def test_padding_that_would_overflow_is_refused_on_ranks_that_get_no_rows_too(outcomes: Outcomes) -> None:
+    for refusal in _refusals(outcomes, "padding overflows"):
+        assert refusal.codes == ["bad-padding"]
+        assert "[bad-padding] padding: 1000000.0 is no float16, which the bare column is" in refusal.text
+
+
+@pytest.mark.parametrize(
+    ("rows", "padding"),
+    [
+        (torch.ones(1, 2, dtype=torch.float16), 65520),
+        (torch.ones(1, 2, dtype=torch.bfloat16), 1e39),
+        (torch.ones(1, 2, dtype=torch.float8_e4m3fn), 1e6),
+        (torch.ones(1, 2, dtype=torch.float8_e4m3fn), math.inf),
+        (torch.ones(1, 2, dtype=torch.complex64), 1e39),
+        (torch.ones(1, 2, dtype=torch.uint8), -1),
+        (torch.ones(1, 2, dtype=torch.bool), 0.5),
+        (torch.ones(1, 2, dtype=torch.int64), math.nan),
+        (np.ones((1, 2), np.float16), 1e6),
+        (np.ones((1, 2), np.float64), 10**400),
+        (np.ones((1, 2), np.int8), 128),
+    ],
+)
+def test_padding_is_refused_where_a_dtype_would_change_it(rows: Any, padding: float) -> None:
+    with pytest.raises(GatherError, match=r"\[bad-padding\] padding: "):
+        gather(rows, padding=padding)
+
+
+@pytest.mark.parametrize(
+    ("rows", "padding"),
+    [
+        (torch.ones(1, 2, dtype=torch.float16), -65504),
+        (torch.ones(1, 2, dtype=torch.float8_e5m2), 0.3),
+        (torch.ones(1, 2, dtype=torch.float8_e5m2), -math.inf),
+        (torch.ones(1, 2, dtype=torch.bfloat16), 1e38),
+        (torch.ones(1, 2, dtype=torch.complex64), math.nan),
+        (torch.ones(1, 2, dtype=torch.int64), -100.0),
+        (torch.ones(1, 2, dtype=torch.bool), 0),
+        (np.ones((1, 2), np.float16), 1e-30),
+        (np.ones((1, 2), np.float32), 0.1),
+    ],
+)
+def test_padding_may_be_rounded(rows: Any, padding: float) -> None:
+    assert gather(rows, padding=padding).shape == (1, 2)
 
 
 @pytest.mark.parametrize(
