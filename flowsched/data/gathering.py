@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
@@ -10,6 +11,7 @@ import torch.distributed as dist
 
 from flowsched.batch import Batch, count_rows
 from flowsched.batch.columns import Path
+from flowsched.batch.errors import say_column
 from flowsched.data import ordering
 from flowsched.data.agreeing import (
     Padding,
@@ -27,6 +29,15 @@ from flowsched.sharding import Deal
 
 Turn: TypeAlias = tuple[Mapping[int, Sequence[torch.Tensor]], Iterator[int]]
 """The bytes of each rank in one turn, sent or received into, and the ranks as theirs arrive."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Rows of a rank that have come and cannot be put where they belong, and what was raised."""
+
+    rank: int
+    path: Path
+    cause: Exception
 
 
 class GatherError(ProblemsError):
@@ -69,7 +80,8 @@ def gather(
     Raises:
         GatherError: a loader of another rank; a number of rows other than dealt; other columns, kinds, dtypes, or
             shapes of rows than on another rank; rows that cannot be sent, of which the rank that has
-            them raises the cause.
+            them raises the cause; elements that do not unpickle, which each rank that gets rows raises with the
+            cause once all have travelled (with ``to``, the others return None), so that the group can go on.
         ShardingError: this process is not in the group, or has none although others were started.
 
     >>> import torch
@@ -87,14 +99,17 @@ def gather(
     counts, places = ordering.place(deal, [one.rows for one in everyone])
     reference = everyone[find_reference(everyone)]
     found: Any = None
+    failures: list[Failure] = []
     for path, column in reference.columns.items():
         columns = {rank: one.columns[path] for rank, one in enumerate(everyone) if one.rows}
         travel = peers.device_for(column.device)
         own = packed[path] if told.rows else Packed(column)
         home = own.parts[-1].device if own.parts else travel
         senders = Senders(column, columns, counts, places, travel, home)
-        got = _exchange(peers, own, senders, to, padding_of(column, padding))
+        got = _exchange(peers, own, senders, to, padding_of(column, padding), failures)
         found = got if not path else _insert(found or {}, path, got)
+    if failures:  # only now: others send and receive all columns
+        raise GatherError("gather", map(_say_failure, failures)) from failures[0].cause
     return found if to in (None, peers.rank) else None
 
 
@@ -156,9 +171,17 @@ def _find_problems(everyone: Sequence[Told], deal: Deal | None) -> list[Problem]
 
 
 def _exchange(
-    peers: Peers, own: Packed, senders: Senders, to: int | None, padding: float | int | bool | None
+    peers: Peers,
+    own: Packed,
+    senders: Senders,
+    to: int | None,
+    padding: float | int | bool | None,
+    failures: list[Failure],
 ) -> Any:
-    """Return one column of all rows, or None where it goes to another rank."""
+    """Return one column of all rows, or None where it goes to another rank.
+
+    What cannot be put where it belongs is added to ``failures``: the group is of use after all rows have travelled.
+    """
     parts = [part.to(senders.travel) for part in own.parts]
     receiver = Receiver(senders, padding) if to in (None, peers.rank) else None
     targets = range(peers.size) if to is None else [to]
@@ -172,17 +195,34 @@ def _exchange(
         next(arrivals)
         return {**received, peers.rank: sent}, arrivals
 
+    def put(rank: int, turn: int, parts: Sequence[torch.Tensor]) -> None:
+        if receiver is None:
+            return
+        try:
+            receiver.put(rank, turn, parts)
+        except Exception as error:  # noqa: BLE001 - what was pickled may refuse in any way
+            failures.append(Failure(rank, senders.reference.path, error))
+
     following = begin(0)
     for turn in range(senders.turns):
         bytes_of, arrivals = following
         if turn + 1 < senders.turns:
             following = begin(turn + 1)  # travels while the rows of this turn are put where they belong
         if receiver is not None and peers.rank in senders.columns:
-            receiver.put(peers.rank, turn, bytes_of[peers.rank])
+            put(peers.rank, turn, bytes_of[peers.rank])
         for rank in arrivals:
             if receiver is not None and not receiver.is_there(rank):
-                receiver.put(rank, turn, bytes_of[rank])
+                put(rank, turn, bytes_of[rank])
     return receiver.result if receiver is not None else None
+
+
+def _say_failure(failure: Failure) -> Problem:
+    return Problem(
+        "unreadable",
+        f"rank {failure.rank}, {say_column(failure.path)}",
+        f"its rows have come and cannot be read: {say_exception(failure.cause)}",
+        "Give elements that unpickle on every rank that gets them",
+    )
 
 
 def _insert(batch: dict[str, Any], path: Path, column: Column | Any) -> dict[str, Any]:

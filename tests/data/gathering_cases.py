@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 
 from flowsched.data import GatherError, ShardedBatchSampler, gather, receiving
 from flowsched.sharding import Deal, Sharding
+from tests.data.ranks import Refusal
 
 
 class Loader:
@@ -219,6 +220,29 @@ def _padding_overflows(rank: int, _: int) -> Any:
     return gather(torch.ones(2, rank + 1, dtype=torch.float16), padding=1e6, to=0)
 
 
+class Unreadable:
+    """Pickles, and raises when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return eval, ("1/0",)
+
+
+def _unreadable(rank: int, ranks: int) -> Any:
+    last = rank == ranks - 1
+    return gather(
+        {"text": ["a", Unreadable() if last else "b"], "id": torch.full((2, 3), rank), "more": [1, 2]}
+    )
+
+
+def _unreadable_to_one(rank: int, _: int) -> Any:
+    """Return what came of it, and of the next call."""
+    try:
+        found = gather({"text": [Unreadable() if rank == 0 else "b"], "more": [rank]}, to=0)
+    except GatherError as error:
+        found = Refusal(error)
+    return found, gather([rank])
+
+
 def _other_rank(rank: int, ranks: int) -> Any:
     sampler = ShardedBatchSampler(4 * ranks, 2, rank=ranks - 1 - rank, ranks=ranks)
     loader: Any = DataLoader(range(4 * ranks), batch_sampler=sampler)  # type: ignore[arg-type]
@@ -266,5 +290,7 @@ CASES: dict[str, Any] = {
     "unlike arguments": _unlike_arguments,
     "local, too few": _local_too_few,
     "other rank": _other_rank,
+    "unreadable": _unreadable,
+    "unreadable, to one": _unreadable_to_one,
     "recovers": _recovers,
 }

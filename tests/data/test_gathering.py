@@ -340,6 +340,32 @@ def test_a_list_may_hold_tensors_that_are_no_columns() -> None:
     assert sparse.to_dense().tolist() == [[1, 0], [0, 1]]
 
 
+def test_elements_that_do_not_unpickle_are_refused_on_every_rank_once_all_have_come(
+    outcomes: Outcomes,
+) -> None:
+    last = len(outcomes) - 1
+    for refusal in _refusals(outcomes, "unreadable"):
+        assert refusal.codes == ["unreadable"]
+        assert (
+            f"[unreadable] rank {last}, column 'text': its rows have come and cannot be read: "
+            in refusal.text
+        )
+        assert refusal.cause == "ZeroDivisionError"
+
+
+def test_elements_that_do_not_unpickle_are_refused_where_they_go_and_the_group_goes_on(
+    outcomes: Outcomes,
+) -> None:
+    (refusal, _), *others = [own["unreadable, to one"] for own in outcomes]
+    assert (refusal.kind, refusal.codes, refusal.cause) == (
+        "GatherError",
+        ["unreadable"],
+        "ZeroDivisionError",
+    )
+    assert [found for found, _ in others] == [None] * len(others)
+    assert [own["unreadable, to one"][1] for own in outcomes] == [list(range(len(outcomes)))] * len(outcomes)
+
+
 def test_after_a_refusal_the_group_works_as_before(outcomes: Outcomes) -> None:
     assert [own["recovers"] for own in outcomes] == [list(range(len(outcomes)))] * len(outcomes)
 
