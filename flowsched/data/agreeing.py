@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,6 +38,29 @@ class Told:
     to: int | None = None
     padding: Padding = None
     problems: tuple[Problem, ...] = ()
+
+
+def read_number(value: Any) -> Any:
+    """Return a real number of any type, numpy's too, as one of Python's; anything else as it is.
+
+    >>> read_number(np.float32(0.5)), read_number(np.int64(2)), read_number(np.bool_(True)), read_number("1")
+    (0.5, 2, True, '1')
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    try:
+        return float(value) if isinstance(value, numbers.Real) else value
+    except OverflowError:
+        return value
+
+
+def read_padding(value: Any) -> Any:
+    """Return padding with the numbers that :func:`read_number` returns, in the order of their columns."""
+    if not isinstance(value, Mapping):
+        return read_number(value)
+    return {path: read_number(value[path]) for path in sorted(value, key=repr)}
 
 
 def find_reference(everyone: Sequence[Told]) -> int:
@@ -134,12 +158,19 @@ def _check_padding(column: Column, value: float | int | bool | None) -> Iterator
                 if column.kind == "torch"
                 else np.full((), value, dtype=column.dtype).item()
             )
-        fits = _is_same(filled, value)
+        fits = _is_same(filled, value) and not _is_beyond(column.dtype, value)
     except Exception:  # noqa: BLE001 - a dtype may refuse a value in any way
         fits = False
     if not fits:
         said = f"{value!r} is no {_name(column.dtype)}, which {say_column(column.path)} is"
         yield Problem("bad-padding", "padding", said, "Give a value that its dtype can hold")
+
+
+def _is_beyond(dtype: Any, value: float | int | bool) -> bool:
+    # What torch rounds to the largest number it would refuse to fill many elements with.
+    if not isinstance(dtype, torch.dtype) or not (dtype.is_floating_point or dtype.is_complex):
+        return False
+    return math.isfinite(value) and abs(value) > torch.finfo(dtype).max
 
 
 def _is_same(filled: Any, value: float | int | bool) -> bool:

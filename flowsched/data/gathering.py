@@ -20,6 +20,8 @@ from flowsched.data.agreeing import (
     find_misfits,
     find_reference,
     padding_of,
+    read_number,
+    read_padding,
 )
 from flowsched.data.packing import Column, Packed, pack
 from flowsched.data.peers import Peers
@@ -91,6 +93,7 @@ def gather(
     tensor([ 0, 10, 20, 30, 40])
     """
     peers = Peers(process_group)
+    to, padding = read_number(to), read_padding(padding)
     told, packed, deal, cause = _prepare(rows, loader, peers, to, padding)
     everyone = peers.tell(told)
     problems = _find_problems(everyone, deal)
@@ -134,8 +137,6 @@ def _prepare(
         )
         return Told(problems=(problem,)), {}, None, error
     columns = {path: one.column for path, one in packed.items()}
-    if isinstance(padding, Mapping):
-        padding = dict(sorted(padding.items()))
     told = Told(count, columns, ordering.describe(deal), to, padding)
     return told, packed, deal, None
 

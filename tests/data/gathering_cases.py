@@ -143,7 +143,8 @@ def _padding(rank: int, ranks: int) -> Any:
     loader = Loader(ranks, ranks, batch_size=1)
     short = torch.full((1, rank + 1), rank)
     rows = {"ids": short, "mask": short.bool(), "scores": short.numpy().astype(np.float32)}
-    return gather(rows, loader, padding={"ids": -1, "mask": False, "scores": float("nan")})
+    fill: Any = {"ids": np.int8(-1) if rank else -1, "mask": False, "scores": np.float32("nan")}
+    return gather(rows, loader, padding=fill)
 
 
 def _many_columns(rank: int, _: int) -> Any:

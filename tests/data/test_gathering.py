@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -264,10 +265,35 @@ def test_padding_that_would_overflow_is_refused_on_ranks_that_get_no_rows_too(ou
         assert "[bad-padding] padding: 1000000.0 is no float16, which the bare column is" in refusal.text
 
 
+@pytest.mark.parametrize("to", [np.int64(0), np.uint8(0)])
+def test_numbers_of_numpy_are_numbers(to: Any) -> None:
+    rows = {"a": torch.ones(1, 2), "b": np.ones((1, 2), bool), "c": torch.ones(1, dtype=torch.int64)}
+    padding: Any = {"c": np.int16(-1), "a": np.float32(0.5), "b": np.bool_(False)}
+    assert gather(rows, padding=padding, to=to).keys() == rows.keys()
+    assert gather([1], padding=Fraction(1, 2), to=to) == [1]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"to": True}, "no-such-rank. to: True is no rank"),
+        ({"to": 0.0}, "no-such-rank. to: 0.0 is no rank"),
+        ({"to": np.int64(-1)}, "no-such-rank. to: -1 is no rank"),
+        ({"padding": 1j}, "bad-padding. padding: 1j is no number"),
+        ({"padding": np.array([0])}, r"bad-padding. padding: array\(\[0\]\) is no number"),
+        ({"padding": Fraction(10**400)}, "bad-padding. padding: Fraction"),
+        ({"padding": {"a": "0", 1: None}}, "bad-padding. padding: '0' is no number"),
+    ],
+)
+def test_what_is_no_number_is_refused(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(GatherError, match=said):
+        gather([1], **arguments)
+
+
 @pytest.mark.parametrize(
     ("rows", "padding"),
     [
-        (torch.ones(1, 2, dtype=torch.float16), 65520),
+        (torch.ones(1, 2, dtype=torch.float16), 65510),
         (torch.ones(1, 2, dtype=torch.bfloat16), 1e39),
         (torch.ones(1, 2, dtype=torch.float8_e4m3fn), 1e6),
         (torch.ones(1, 2, dtype=torch.float8_e4m3fn), math.inf),
