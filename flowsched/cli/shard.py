@@ -11,8 +11,11 @@ from flowsched.cli.lengths import read_lengths
 from flowsched.cli.options import AsJson
 from flowsched.cli.output import print_json, print_text
 
+_OF_DEALS = ("batch_size", "mode", "group", "shuffle", "seed", "epoch", "tail", "lengths", "rank")
+
 
 def shard_command(
+    ctx: typer.Context,
     samples: Annotated[
         int | None,
         typer.Option("--samples", "-n", min=0, help="How many samples there are.", show_default=False),
@@ -75,6 +78,7 @@ def shard_command(
     [{"id", "times", "ranks"}], "missing" [id], "unknown" [id], "even".
     """
     if check is not None:
+        _refuse_options_of_deals(ctx)
         from flowsched.cli.shard_check import check_command
 
         check_command(
@@ -106,3 +110,12 @@ def shard_command(
         print_text(render_deal(deal, everything=everything))
     else:
         print_text(render_rank(deal, rank, everything=everything))
+
+
+def _refuse_options_of_deals(ctx: typer.Context) -> None:
+    """Refuse what says how samples are to be dealt: a loader that is checked deals them itself."""
+    sources = {name: ctx.get_parameter_source(name) for name in _OF_DEALS}
+    given = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    if given:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise typer.BadParameter("it goes without --check: the loader itself says it", param_hint=options)

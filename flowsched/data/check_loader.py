@@ -142,7 +142,12 @@ def check_on(
     """
     meeting = _Meeting(board, patience)
     loader: list[Any] = []
-    joined = meeting.agree("load", lambda: (loader.append(load()), dist.is_initialized())[1])
+
+    def load_one() -> bool:
+        loader.append(load())
+        return dist.is_initialized()
+
+    joined = meeting.agree("load", load_one)
     if join is not None and board.ranks > 1 and not any(joined):
         meeting.agree("join", join)
     failed: list[Failure] = []

@@ -71,3 +71,8 @@ def test_options_that_lack_are_named(cli: Cli) -> None:
     assert "--ranks, --batch-size: give it, or --check" in joined(cli("shard", "-n", 5, ends=2).err)
     assert "there are ranks 0 to 3" in joined(cli("shard", *CASE, "--rank", 4, ends=2).err)
     assert "it goes with --check" in joined(cli("shard", *CASE, "--even", ends=2).err)
+
+
+def test_options_of_deals_are_refused_where_a_loader_is_checked(cli: Cli) -> None:
+    err = cli("shard", "--check", "no.py:loader", "--batch-size", 4, "--mode", "exact", ends=2).err
+    assert "--batch-size, --mode: it goes without --check" in joined(err)

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.cli.command_line import Cli
+
 pytestmark = pytest.mark.timeout(180)
 
 LOADERS = '''
@@ -176,3 +178,93 @@ def test_what_is_no_loader_is_refused(folder: Path) -> None:
     done = start(folder, "job.py:lodaer")
     assert done.returncode == 3
     assert "loader" in done.stderr
+
+
+ODD = """
+import os
+import signal
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, IterableDataset
+
+
+class Asking(IterableDataset):
+    def __iter__(self):
+        print("hello from the stream")
+        known = dist.is_initialized()
+        rank, ranks = (dist.get_rank(), dist.get_world_size()) if known else (0, 1)
+        return iter(range(rank, 12, ranks))
+
+
+print("hello from the module")
+asking = DataLoader(Asking(), batch_size=3)
+loaders = [asking, asking]
+
+
+def killed():
+    if os.environ.get("RANK") == "1":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return asking
+
+
+def gone():
+    if os.environ.get("RANK") == "1":
+        os._exit(7)
+    return asking
+
+
+def sized(size):
+    return DataLoader(Asking(), batch_size=size)
+"""
+
+
+def test_a_stream_that_asks_for_its_rank_is_exact_and_what_it_prints_is_no_json(folder: Path) -> None:
+    (folder / "odd.py").write_text(ODD)
+    found = found_by(folder, "odd.py:asking", "--samples", "12", ends=0, ranks=2)
+    assert found["verdict"] == "EXACT: each of 12 samples is read once"
+
+
+@pytest.mark.parametrize(("name", "how"), [("killed", "signal 9"), ("gone", "code 7")])
+def test_a_rank_that_ends_without_a_word_is_named(folder: Path, name: str, how: str) -> None:
+    (folder / "odd.py").write_text(ODD)
+    done = start(folder, f"odd.py:{name}", "--ranks", "2")
+    assert done.returncode == 3
+    assert f"error: rank 1 ended with {how}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"WORLD_SIZE": "x"}, "the environment says WORLD_SIZE='x', which is no rank below its WORLD_SIZE"),
+        ({"WORLD_SIZE": ""}, "the environment says WORLD_SIZE=''"),
+        ({"WORLD_SIZE": "2", "RANK": "0"}, "MASTER_ADDR and MASTER_PORT are not set"),
+    ],
+)
+def test_a_launch_that_says_too_little_is_refused_with_the_mend(
+    folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], said: str
+) -> None:
+    (folder / "odd.py").write_text(ODD)
+    monkeypatch.chdir(folder)
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    err = cli("shard", "--check", "odd.py:asking", ends=3).err
+    assert said in err
+    assert "Start processes with torchrun" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sized", "needs arguments: size. Give a function without arguments"),
+        ("loaders", "is a list of 2 loaders. Give one loader"),
+    ],
+)
+def test_what_is_not_one_loader_is_refused(
+    folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    (folder / "odd.py").write_text(ODD)
+    monkeypatch.chdir(folder)
+    assert said in cli("shard", "--check", f"odd.py:{name}", ends=3).err
