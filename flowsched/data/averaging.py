@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 
-from flowsched.data.peers import Peers
+from flowsched.data.peers import OtherCallError, Peers
 from flowsched.errors import Problem, ProblemsError, say_exception
 
 Numbers: TypeAlias = "torch.Tensor | NDArray[Any] | Sequence[Any] | float | None"
@@ -57,7 +57,7 @@ def weighted_mean(
 
     Raises:
         MeanError: values that are no numbers, other than one number of rows for each value, rows below 0, or names
-            that differ between ranks that have any.
+            that are no strings or differ between ranks that have any; or another call, such as gather, on another.
         ShardingError: this process is not in the group, or has none although others were started.
 
     >>> weighted_mean([1.0, 4.0], rows=[16, 8])
@@ -75,7 +75,10 @@ def weighted_mean(
         cause = error
         problem = Problem("no-numbers", "values", say_exception(error), "Give numbers")
         told = _Told(problems=(_at(peers.rank, problem),))
-    everyone = peers.tell(told)
+    try:
+        everyone: list[_Told] = peers.tell("weighted_mean", told)
+    except OtherCallError as error:
+        raise MeanError("weighted_mean", error.problems) from None
     problems = [problem for one in everyone for problem in one.problems]
     problems = problems or _find_other_names(everyone)
     if problems:
@@ -137,11 +140,16 @@ def _sum_all(values: Any, rows: Any) -> dict[str, tuple[float, float]] | None:
     if not isinstance(values, Mapping):
         total, counted, given = _sum("values", values, rows)
         return {"": (total, counted)} if given else None
+    for named in (values, rows) if isinstance(rows, Mapping) else (values,):
+        for name in named:
+            if not isinstance(name, str):
+                said = f"one of them is {name!r} ({type(name).__name__})"
+                raise _refuse("bad-name", "names", said, f"Give strings, such as {str(name)!r}")
     if isinstance(rows, Mapping) and rows.keys() != values.keys():
         said = f"they are given for {_say_names(rows, True)}, and values for {_say_names(values, True)}"
         raise _refuse("other-names", "rows", said, "Give rows for each name, or the same for all")
     return {
-        str(name): _sum(f"values of {name!r}", own, rows[name] if isinstance(rows, Mapping) else rows)[:2]
+        name: _sum(f"values of {name!r}", own, rows[name] if isinstance(rows, Mapping) else rows)[:2]
         for name, own in values.items()
     }
 

@@ -24,7 +24,7 @@ from flowsched.data.agreeing import (
     read_padding,
 )
 from flowsched.data.packing import Column, Packed, pack
-from flowsched.data.peers import Peers
+from flowsched.data.peers import OtherCallError, Peers
 from flowsched.data.receiving import Receiver, Senders
 from flowsched.errors import Problem, ProblemsError, say_exception
 from flowsched.sharding import Deal
@@ -80,9 +80,9 @@ def gather(
         The same kind of thing as ``rows``, without gradients. Tensors are on the device of this rank's own.
 
     Raises:
-        GatherError: a loader of another rank; a number of rows other than dealt; other columns, kinds, dtypes, or
-            shapes of rows than on another rank; rows that cannot be sent, of which the rank that has
-            them raises the cause; elements that do not unpickle, which each rank that gets rows raises with the
+        GatherError: another call, such as weighted_mean, on another rank; a loader of another rank; a number of
+            rows other than dealt; other columns, kinds, dtypes, or shapes of rows than on another rank; rows that
+            cannot be sent, of which the rank that has them raises the cause; elements that do not unpickle, which each rank that gets rows raises with the
             cause once all have travelled (with ``to``, the others return None), so that the group can go on.
         ShardingError: this process is not in the group, or has none although others were started.
 
@@ -95,7 +95,10 @@ def gather(
     peers = Peers(process_group)
     to, padding = read_number(to), read_padding(padding)
     told, packed, deal, cause = _prepare(rows, loader, peers, to, padding)
-    everyone = peers.tell(told)
+    try:
+        everyone: list[Told] = peers.tell("gather", told)
+    except OtherCallError as error:
+        raise GatherError("gather", error.problems) from None
     problems = _find_problems(everyone, deal)
     if problems:
         raise GatherError("gather", problems) from cause

@@ -10,11 +10,17 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from flowsched.errors import Problem
+from flowsched.errors import Problem, ProblemsError
 from flowsched.sharding import ShardingError
 
 _FRAME = 2048  # bytes that each process tells at once; what does not fit follows in a second round
 _HEAD = 8  # of them, for the length
+
+
+class OtherCallError(ProblemsError):
+    """Processes of a group that were called for one thing each."""
+
+    code = "other-call"
 
 
 class Peers:
@@ -59,14 +65,27 @@ class Peers:
         found = next((one for one in (kind, "cpu") if one in self._backends), min(self._backends))
         return torch.device("cpu") if found == "cpu" else torch.device(found, _current_device(found))
 
-    def tell(self, message: Any) -> list[Any]:
+    def tell(self, call: str, message: Any) -> list[Any]:
         """Tell all processes something small, and return what each tells, by rank. All must call it.
 
         One collective, or two where somebody's message has more than two kilobytes.
+
+        Args:
+            call: what this process was called for, by name.
+            message: anything that pickles.
+
+        Raises:
+            OtherCallError: another process was called for something else; raised on all of them.
         """
         if self.size == 1:
             return [message]
-        data = pickle.dumps(message)
+        told = self._tell(pickle.dumps((call, message)))
+        calls = [name for name, _ in told]
+        if len(set(calls)) > 1:
+            raise OtherCallError(call, list(_say_other_calls(calls)))
+        return [one for _, one in told]
+
+    def _tell(self, data: bytes) -> list[Any]:
         heads = self._all_gather(len(data).to_bytes(_HEAD, "little") + data[: _FRAME - _HEAD], _FRAME)
         lengths = [int.from_bytes(head[:_HEAD], "little") for head in heads]
         bodies = [head[_HEAD:] for head in heads]
@@ -127,6 +146,15 @@ class Peers:
 
 def _current_device(kind: str) -> int:
     return int(getattr(torch, kind).current_device())
+
+
+def _say_other_calls(calls: Sequence[str]) -> Iterator[Problem]:
+    """Yield a problem for each process whose call is not that of the first."""
+    for rank, call in enumerate(calls):
+        if call != calls[0]:
+            said = f"it called {call}, where rank 0 called {calls[0]}"
+            mend = "Call the same, in the same order, on all ranks"
+            yield Problem("other-call", f"rank {rank}", said, mend)
 
 
 def _refuse(place: str, message: str, mend: str) -> ShardingError:

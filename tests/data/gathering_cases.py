@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch.utils.data import DataLoader
 
-from flowsched.data import GatherError, ShardedBatchSampler, gather, receiving
+from flowsched.data import GatherError, ShardedBatchSampler, gather, receiving, weighted_mean
 from flowsched.sharding import Deal, Sharding
 from tests.data.ranks import Refusal
 
@@ -244,6 +244,10 @@ def _unreadable_to_one(rank: int, _: int) -> Any:
     return found, gather([rank])
 
 
+def _other_call(rank: int, ranks: int) -> Any:
+    return weighted_mean({"loss": [1.0] * rank}) if rank == ranks - 1 else gather([0])
+
+
 def _other_rank(rank: int, ranks: int) -> Any:
     sampler = ShardedBatchSampler(4 * ranks, 2, rank=ranks - 1 - rank, ranks=ranks)
     loader: Any = DataLoader(range(4 * ranks), batch_sampler=sampler)  # type: ignore[arg-type]
@@ -293,5 +297,6 @@ CASES: dict[str, Any] = {
     "other rank": _other_rank,
     "unreadable": _unreadable,
     "unreadable, to one": _unreadable_to_one,
+    "other call": _other_call,
     "recovers": _recovers,
 }

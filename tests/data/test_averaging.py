@@ -140,6 +140,8 @@ def test_rows_may_differ_by_name() -> None:
         ([1j], None, r"\[no-numbers\] rank 0, values: they are complex128"),
         ([None], None, r"\[no-numbers\] rank 0, values: TypeError"),
         ({"loss": [1.0]}, {"lost": [1]}, r"\[other-names\] rank 0, rows: they are given for 'lost'"),
+        ({1: 2.0, "1": 4.0}, None, r"\[bad-name\] rank 0, names: one of them is 1 \(int\)"),
+        ({"1": 4.0}, {"1": 1, 1: 1}, r"\[bad-name\] rank 0, names: one of them is 1 \(int\)"),
         ({"loss": [1.0]}, [1, 2], r"\[other-lengths\] rank 0, values of 'loss': there are 1, and 2"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -346,16 +347,18 @@ def test_what_one_rank_cannot_send_ends_all_with_its_error(
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("make", "said"),
     [
-        (torch.eye(2).to_sparse(), "layout torch.sparse_coo, which is not a column"),
-        (torch.ones(2, 2, device="meta"), "column 'x' is on the meta device and has no elements"),
-        (quantize(torch.ones(2, 2)), "column 'x' is quantized"),
+        (lambda: torch.eye(2).to_sparse(), "layout torch.sparse_coo, which is not a column"),
+        (lambda: torch.ones(2, 2, device="meta"), "column 'x' is on the meta device and has no elements"),
+        (lambda: quantize(torch.ones(2, 2)), "column 'x' is quantized"),
     ],
 )
-def test_tensors_that_have_no_bytes_of_their_own_are_no_columns(value: torch.Tensor, said: str) -> None:
+def test_tensors_that_have_no_bytes_of_their_own_are_no_columns(
+    make: Callable[[], torch.Tensor], said: str
+) -> None:
     with pytest.raises(GatherError, match=rf"\[unsendable\] rank 0: BatchError: .*{said}"):
-        gather({"x": value})
+        gather({"x": make()})
 
 
 @pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
@@ -364,6 +367,19 @@ def test_a_list_may_hold_tensors_that_are_no_columns() -> None:
     assert quantized.is_quantized
     assert quantized.dequantize().tolist() == [1, 1]
     assert sparse.to_dense().tolist() == [[1, 0], [0, 1]]
+
+
+def test_ranks_that_were_called_for_other_things_are_refused_with_both_names(outcomes: Outcomes) -> None:
+    if len(outcomes) == 1:
+        return
+    found = [own["other call"] for own in outcomes]
+    last = len(outcomes) - 1
+    assert [one.kind for one in found] == ["GatherError"] * last + ["MeanError"]
+    for refusal in found:
+        assert refusal.codes == ["other-call"]
+        assert (
+            f"[other-call] rank {last}: it called weighted_mean, where rank 0 called gather" in refusal.text
+        )
 
 
 def test_elements_that_do_not_unpickle_are_refused_on_every_rank_once_all_have_come(
