@@ -82,8 +82,9 @@ def gather(
     Raises:
         GatherError: another call, such as weighted_mean, on another rank; a loader of another rank; a number of
             rows other than dealt; other columns, kinds, dtypes, or shapes of rows than on another rank; rows that
-            cannot be sent, of which the rank that has them raises the cause; elements that do not unpickle, which each rank that gets rows raises with the
-            cause once all have travelled (with ``to``, the others return None), so that the group can go on.
+            cannot be sent, of which the rank that has them raises the cause; elements that do not unpickle, which
+            each rank that gets rows raises with the cause once all have travelled (with ``to``, the others return
+            None), so that the group can go on.
         ShardingError: this process is not in the group, or has none although others were started.
 
     >>> import torch
