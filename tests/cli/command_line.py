@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 JOB = """\
@@ -66,3 +70,18 @@ Cli = Callable[..., Ended]
 def joined(text: str) -> str:
     """Return text in one line, however it was wrapped."""
     return " ".join(text.split())
+
+
+def raises_with_its_line(folder: Path, backend: str) -> None:
+    """Assert that the job, run in a process of its own on data that a worker refuses, shows that worker's line."""
+    (folder / "job.py").write_text(JOB)
+    command = [sys.executable, "-m", "flowsched", "run", "job.py", "--backend", backend]
+    done = subprocess.run(
+        [*command, "--data", "job.py:bad_data"], cwd=folder, capture_output=True, text=True, timeout=180
+    )
+    assert done.returncode == 1, done.stderr
+    line = JOB.splitlines().index('        raise ValueError("a bad answer")') + 1
+    assert re.search(
+        rf'File ".*job\.py", line {line}, in reward\n +raise ValueError\("a bad answer"\)', done.stderr
+    )
+    assert "node 'reward', replica " in done.stderr

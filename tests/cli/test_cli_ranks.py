@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import JOB, Cli
+from tests.cli.command_line import Cli, raises_with_its_line
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -40,16 +39,7 @@ def test_under_torchrun_rank_0_alone_reports_and_saves(cli: Cli, folder: Path) -
 
 
 def test_a_worker_that_raises_on_a_rank_is_shown_with_its_line_in_the_job(folder: Path) -> None:
-    command = [sys.executable, "-m", "flowsched", "run", "job.py", "--backend", "torch"]
-    done = subprocess.run(
-        [*command, "--data", "job.py:bad_data"], cwd=folder, capture_output=True, text=True, timeout=200
-    )
-    assert done.returncode == 1, done.stderr
-    line = JOB.splitlines().index('        raise ValueError("a bad answer")') + 1
-    assert re.search(
-        rf'File ".*job\.py", line {line}, in reward\n +raise ValueError\("a bad answer"\)', done.stderr
-    )
-    assert "node 'reward', replica " in done.stderr
+    raises_with_its_line(folder, "torch")
 
 
 def test_calibrate_measures_ranks(folder: Path) -> None:

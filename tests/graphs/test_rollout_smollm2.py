@@ -19,6 +19,7 @@ import pytest
 
 import flowsched as fs
 from flowsched.reference import run_reference
+from tests.graphs.byte_network import save_byte_network
 
 GRAPHS = Path(__file__).parents[2] / "graphs"
 SCRIPT = GRAPHS / "rollout_smollm2.py"
@@ -31,7 +32,6 @@ PROMPTS = [
     "7",
     "Tell me",
 ]
-CHAT = "{% for turn in messages %}{{ turn.content }}\n{% endfor %}"
 
 AGAIN = """
 import dataclasses, json
@@ -56,23 +56,9 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
 def tiny_models(load: Callable[[str], ModuleType], tmp_path: Path) -> Iterator[dict[str, Any]]:
     """The models of the job on a random network that reads bytes; it writes gibberish by the same code."""
     torch: Any = pytest.importorskip("torch")
-    transformers: Any = pytest.importorskip("transformers", reason="pip install transformers")
     pytest.importorskip("vaderSentiment", reason='pip install "flowsched[demo]"')
     threads = torch.get_num_threads()
-    torch.manual_seed(0)
-    tokenizer = byte_tokenizer(transformers)
-    config = transformers.LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        initializer_range=0.2,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
+    save_byte_network(tmp_path, num_hidden_layers=2, num_key_value_heads=2)
     models, grpo = load("smollm2_models"), load("grpo")
     yield {
         "policy": partial(models.Policy, 4, longest=12, folder=tmp_path),
@@ -82,27 +68,6 @@ def tiny_models(load: Callable[[str], ModuleType], tmp_path: Path) -> Iterator[d
         "best": partial(grpo.best, answers=4),
     }
     torch.set_num_threads(threads)
-
-
-def byte_tokenizer(transformers: Any) -> Any:
-    tokenizers: Any = pytest.importorskip("tokenizers")
-    letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.BPE({letter: token for token, letter in enumerate(letters)}, merges=[])
-    )
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = tokenizers.decoders.ByteLevel()
-    end = "<|im_end|>"
-    tokenizer.add_special_tokens([end])
-    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
-        single=f"$A {end}", special_tokens=[(end, tokenizer.token_to_id(end))]
-    )
-    names = ["input_ids", "attention_mask"]
-    wrapped = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token=end, model_input_names=names
-    )
-    wrapped.chat_template = CHAT
-    return wrapped
 
 
 def resized(graph: fs.Graph, replicas: int, batch_size: int | None) -> fs.Graph:

@@ -26,7 +26,7 @@ pytest.importorskip("chatterbot_corpus", reason='pip install "flowsched[demo]"')
 
 from tests.backends.torch.launching import ROOT, free_port, start, torchrun  # noqa: E402
 from tests.graphs import uneven_learner  # noqa: E402
-from tests.graphs.test_rollout_smollm2 import byte_tokenizer  # noqa: E402
+from tests.graphs.byte_network import save_byte_network  # noqa: E402
 
 GRAPHS = ROOT / "graphs"
 SCRIPT = GRAPHS / "sentiments.py"
@@ -189,20 +189,7 @@ def test_a_step_moves_all_ranks_by_the_mean_over_all_answers_however_many_each_h
 @pytest.fixture
 def like_smollm2(load: Callable[[str], ModuleType], tmp_path: Path) -> Any:
     """The policy that SmolLM2 is, with a small random network that reads bytes in its place."""
-    transformers: Any = pytest.importorskip("transformers", reason="pip install transformers")
-    torch.manual_seed(0)
-    tokenizer = byte_tokenizer(transformers)
-    config = transformers.LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        initializer_range=0.2,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
+    save_byte_network(tmp_path, num_hidden_layers=3)
     return load("sentiments_smollm2").SmolLM2Policy(tmp_path, longest=12)
 
 
